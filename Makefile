@@ -1,0 +1,43 @@
+# Every target makes and fills .venv by itself: Python 3.11 or newer, pip and make are all it takes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help install test lint types check bench clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/.installed ## make .venv and install the project with all that its tests need
+
+test: install ## run the tests, doctests included
+	$(BIN)/python -m pytest
+
+lint: install ## ruff: lint and format, without changing anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install ## mypy --strict on src
+	$(BIN)/mypy --strict src
+
+check: lint types ## all that CI runs: lint, types, tests
+	$(MAKE) test
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
+	@touch $@
+
+bench: $(VENV)/.bench ## time the core against its transcriptions and against torch; prints ratios
+	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.sharpening
+
+clean: ## remove .venv and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
