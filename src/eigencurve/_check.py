@@ -1,0 +1,97 @@
+"""Argument checks: every public function refuses a bad argument here, in one sentence.
+
+The sentence is ``<function>: '<argument>' must be <constraint>, got <value>.`` and, where there is one, the
+remedy. A wrong type raises TypeError, a wrong value ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from eigencurve._arrays import Array
+
+
+def shown(value: object) -> str:
+    """``value`` as text short enough for an error message."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def sentence(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> str:
+    """The text of the error for one bad argument."""
+    return f"{function}: '{argument}' must be {constraint}, got {shown(value)}." + (f" {remedy}" if remedy else "")
+
+
+def refuse(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> NoReturn:
+    """Raise ValueError for ``argument``."""
+    raise ValueError(sentence(function, argument, constraint, value, remedy))
+
+
+def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = "") -> int:
+    """``value`` as an int of at least ``minimum``; floats and booleans are refused."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(sentence(function, argument, "an integer", value, remedy))
+    number = operator.index(value)
+    if number < minimum:
+        refuse(function, argument, f">= {minimum}", number, remedy)
+    return number
+
+
+def real(function: str, argument: str, value: Any, remedy: str = "") -> float:
+    """``value`` as a finite float."""
+    if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
+        raise TypeError(sentence(function, argument, "a number", value, remedy))
+    number = float(value)
+    if not math.isfinite(number):
+        refuse(function, argument, "finite", number, remedy)
+    return number
+
+
+def positive(function: str, argument: str, value: Any, remedy: str = "") -> float:
+    """``value`` as a finite float above zero."""
+    number = real(function, argument, value, remedy)
+    if number <= 0:
+        refuse(function, argument, "> 0", number, remedy)
+    return number
+
+
+def at_least(function: str, argument: str, value: Any, minimum: float, remedy: str = "") -> float:
+    """``value`` as a finite float of at least ``minimum``."""
+    number = real(function, argument, value, remedy)
+    if number < minimum:
+        refuse(function, argument, f">= {minimum:g}", number, remedy)
+    return number
+
+
+def last_rate(function: str, value: Any, lr: float) -> float:
+    """``min_lr`` as a finite float in [0, lr]."""
+    number = at_least(function, "min_lr", value, 0.0)
+    if number > lr:
+        refuse(function, "min_lr", f"<= lr = {lr:g}", number, "A schedule decays: swap the two, or lower 'min_lr'.")
+    return number
+
+
+def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> str:
+    """``value`` where it is one of ``options``."""
+    if value not in options:
+        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value)
+    return str(value)
+
+
+def vector(function: str, argument: str, values: Any) -> Array:
+    """``values`` as a one-dimensional, non-empty, finite float64 array."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(sentence(function, argument, "a sequence of real numbers", values)) from None
+    if array.ndim != 1 or array.size == 0:
+        refuse(function, argument, "a non-empty one-dimensional sequence", f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        place = int(np.flatnonzero(~np.isfinite(array))[0])
+        refuse(function, argument, "finite", float(array[place]), f"It stands at position {place}.")
+    return array

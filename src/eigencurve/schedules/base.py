@@ -1,0 +1,115 @@
+"""Schedule: a frozen value that maps a step to its learning rate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
+from eigencurve.schedules.preview import facts_of, text_curve
+
+VERSION = 1
+
+
+class Schedule(ABC):
+    """A learning rate for each step t = 0 … T-1 of a training run.
+
+    A schedule is a pure function of the step: it has no state and knows no optimizer, so it gives the same
+    answer for the same step in any order. Beyond the last step it keeps its last value; a negative step is an
+    error. Two schedules are equal when their kinds and settings are.
+
+    Attributes:
+        kind: the name of the function that makes it, such as ``"cosine"``.
+        total_steps: T.
+        lr: the initial (after a warmup: the peak) learning rate.
+    """
+
+    kind: ClassVar[str]
+    total_steps: int
+    lr: float
+
+    @abstractmethod
+    def _rates(self, steps: Any) -> Any:
+        """The formula, for one step or an array of steps, all of them in 0 … T-1."""
+
+    @overload
+    def __call__(self, step: int) -> float: ...
+    @overload
+    def __call__(self, step: IntArray) -> Array: ...
+    def __call__(self, step: int | IntArray) -> float | Array:
+        """The learning rate at ``step``, or at each of an array of steps."""
+        if type(step) is int and step >= 0:
+            return float(self._rates(step if step < self.total_steps else self.total_steps - 1))
+        steps = self._checked(step)
+        rates = self._rates(np.minimum(steps, self.total_steps - 1))
+        return float(rates) if steps.ndim == 0 else np.asarray(rates, dtype=np.float64)
+
+    def values(self) -> Array:
+        """All T learning rates."""
+        return np.asarray(self._rates(np.arange(self.total_steps)), dtype=np.float64)
+
+    @overload
+    def factor(self, step: int) -> float: ...
+    @overload
+    def factor(self, step: IntArray) -> Array: ...
+    def factor(self, step: int | IntArray) -> float | Array:
+        """f(t) / f(0), what a trainer that multiplies its own initial rate needs."""
+        return self(step) / self(0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, exact; :func:`schedule_from_dict` gives an equal schedule back."""
+        settings = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        return {"kind": self.kind, "version": VERSION, **settings}
+
+    def describe(self) -> str:
+        """What the schedule is, in a few lines of text."""
+        return "\n".join([repr(self), *facts_of(self)])
+
+    def preview(self, width: int = 64, height: int = 12) -> str:
+        """The curve drawn with characters, to look at before a run."""
+        _check.whole("preview", "width", width, minimum=2)
+        _check.whole("preview", "height", height, minimum=1)
+        return text_curve(self, width, height)
+
+    def _settle(self, **checked: Any) -> None:
+        """Keep checked settings in this frozen value, beside the checked T and lr; for constructors only."""
+        basics = {
+            "total_steps": _check.whole(self.kind, "total_steps", self.total_steps, minimum=1),
+            "lr": _check.positive(self.kind, "lr", self.lr),
+        }
+        for name, value in {**basics, **checked}.items():
+            object.__setattr__(self, name, value)
+
+    def _checked(self, step: Any) -> IntArray:
+        steps = np.asarray(step)
+        if steps.dtype.kind not in "iu":
+            raise TypeError(_check.sentence(self.kind, "step", "an integer or an array of integers", step))
+        if steps.size and steps.min() < 0:
+            _check.refuse(self.kind, "step", ">= 0", int(steps.min()), "Steps run from 0 to total_steps - 1.")
+        return steps.astype(np.int64)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, Schedule) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.total_steps, self.lr))
+
+    def __reduce__(self) -> tuple[type[Schedule], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
+
+
+def between(weight: Any, lr: float, min_lr: float) -> Any:
+    """``lr`` at weight 1, ``min_lr`` at weight 0, both exactly, and the straight line between them."""
+    return weight * lr + (1 - weight) * min_lr
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Schedule):
+        return value.to_dict()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(v) for v in value] if isinstance(value, tuple) else value

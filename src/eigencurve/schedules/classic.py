@@ -1,0 +1,328 @@
+"""The schedules that people use today, and that the paper compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.compose import join, warmup
+from eigencurve.schedules.practical import half_cosine
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Schedule):
+    """See :func:`constant`."""
+
+    kind: ClassVar[str] = "constant"
+    total_steps: int
+    lr: float
+
+    def __post_init__(self) -> None:
+        self._settle()
+
+    def _rates(self, steps: Any) -> Any:
+        return np.full(np.shape(steps), self.lr)
+
+
+def constant(total_steps: int, lr: float) -> Constant:
+    r"""The same learning rate throughout, :math:`\eta_t = \eta_0`.
+
+    >>> constant(100, lr=0.1)(99)
+    0.1
+    """
+    return Constant(total_steps, lr)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseTime(Schedule):
+    """See :func:`inverse_time`."""
+
+    kind: ClassVar[str] = "inverse_time"
+    total_steps: int
+    lr: float
+    min_lr: float
+
+    def __post_init__(self) -> None:
+        self._settle(min_lr=_last_rate_above_zero(self))
+
+    def _rates(self, steps: Any) -> Any:
+        return self.lr / (1 + (self.lr / self.min_lr - 1) * _progress(steps, self.total_steps))
+
+
+def inverse_time(total_steps: int, lr: float, min_lr: float) -> InverseTime:
+    r"""Inverse time decay.
+
+    .. math:: \eta_t = \frac{\eta_0}{1 + \gamma\eta_0 t}
+
+    where γ is such that the last step's rate :math:`\eta_{T-1}` is ``min_lr`` (a single step has the rate ``lr``).
+
+    Reference: arXiv:2110.14109, Appendix "Ridge Regression".
+
+    >>> f = inverse_time(101, lr=1.0, min_lr=0.01)
+    >>> round(f(50), 4), round(f(100), 4)
+    (0.0198, 0.01)
+    """
+    return InverseTime(total_steps, lr, min_lr)
+
+
+@dataclass(frozen=True, eq=False)
+class Exponential(Schedule):
+    """See :func:`exponential`."""
+
+    kind: ClassVar[str] = "exponential"
+    total_steps: int
+    lr: float
+    min_lr: float
+
+    def __post_init__(self) -> None:
+        self._settle(min_lr=_last_rate_above_zero(self))
+
+    def _rates(self, steps: Any) -> Any:
+        return self.lr * (self.min_lr / self.lr) ** _progress(steps, self.total_steps)
+
+
+def exponential(total_steps: int, lr: float, min_lr: float) -> Exponential:
+    r"""Exponential decay.
+
+    .. math:: \eta_t = \gamma^t \eta_0
+
+    where γ is such that the last step's rate :math:`\eta_{T-1}` is ``min_lr`` (a single step has the rate ``lr``).
+
+    Reference: arXiv:2110.14109, Appendix "Ridge Regression".
+
+    >>> round(exponential(101, lr=1.0, min_lr=0.01)(50), 4)
+    0.1
+    """
+    return Exponential(total_steps, lr, min_lr)
+
+
+@dataclass(frozen=True, eq=False)
+class Cosine(Schedule):
+    """See :func:`cosine`."""
+
+    kind: ClassVar[str] = "cosine"
+    total_steps: int
+    lr: float
+    min_lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
+
+    def _rates(self, steps: Any) -> Any:
+        return between(half_cosine(steps / self.total_steps), self.lr, self.min_lr)
+
+
+def cosine(total_steps: int, lr: float, min_lr: float = 0.0) -> Cosine:
+    r"""Cosine decay without restarts.
+
+    .. math:: \eta_t = \eta_{\min} + \tfrac12(\eta_0 - \eta_{\min})\bigl(1 + \cos\tfrac{\pi t}{T}\bigr)
+
+    It uses t/T, so the last step's rate is a little above ``min_lr``.
+
+    Reference: Loshchilov and Hutter, 2017, arXiv:1608.03983; the paper's Table "Hyperparameter search".
+
+    >>> cosine(100, lr=0.1)(50)
+    0.05
+    """
+    return Cosine(total_steps, lr, min_lr)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Schedule):
+    """See :func:`linear`."""
+
+    kind: ClassVar[str] = "linear"
+    total_steps: int
+    lr: float
+    min_lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
+
+    def _rates(self, steps: Any) -> Any:
+        return between(1 - steps / self.total_steps, self.lr, self.min_lr)
+
+
+def linear(total_steps: int, lr: float, min_lr: float = 0.0) -> Linear:
+    r"""Linear decay.
+
+    .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})(1 - t/T)
+
+    Reference: Defazio et al., 2023, arXiv:2310.07831, who show it optimal in the worst case.
+
+    >>> linear(4, lr=1.0).values()
+    array([1.  , 0.75, 0.5 , 0.25])
+    """
+    return Linear(total_steps, lr, min_lr)
+
+
+@dataclass(frozen=True, eq=False)
+class StepDecay(Schedule):
+    """See :func:`step_decay`."""
+
+    kind: ClassVar[str] = "step_decay"
+    total_steps: int
+    lr: float
+    num_intervals: int
+    decay_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        self._settle(
+            num_intervals=_check.whole(self.kind, "num_intervals", self.num_intervals, minimum=1),
+            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
+        )
+
+    def _rates(self, steps: Any) -> Any:
+        return _divided(self.lr, self.decay_factor, steps * self.num_intervals // self.total_steps)
+
+
+def step_decay(total_steps: int, lr: float, num_intervals: int | None = None, factor: float = 2.0) -> StepDecay:
+    r"""Step decay: K intervals of equal length, the rate divided by ``factor`` after each.
+
+    .. math:: \eta_t = \eta_0 / \gamma^k \quad\text{if}\quad t \in [k, k+1)\cdot T/K
+
+    Args:
+        total_steps: T.
+        lr: the initial rate.
+        num_intervals: K; None for the floor of log2 T (at least 1), the schedule of Ge et al.
+        factor: γ, at least 1.
+
+    Reference: Ge et al., 2019, arXiv:1904.12838, Algorithm 1; arXiv:2110.14109, Table "Hyperparameter search".
+
+    >>> step_decay(8, lr=0.8).values()
+    array([0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2])
+    """
+    if num_intervals is None:
+        num_intervals = max(1, _check.whole("step_decay", "total_steps", total_steps, minimum=1).bit_length() - 1)
+    return StepDecay(total_steps, lr, num_intervals, factor)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiStep(Schedule):
+    """See :func:`multistep`."""
+
+    kind: ClassVar[str] = "multistep"
+    total_steps: int
+    lr: float
+    milestones: tuple[int, ...]
+    decay_factor: float = 10.0
+
+    def __post_init__(self) -> None:
+        self._settle(
+            milestones=_increasing(self.milestones, self.total_steps),
+            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
+        )
+
+    def _rates(self, steps: Any) -> Any:
+        return _divided(self.lr, self.decay_factor, np.searchsorted(self.milestones, steps, side="right"))
+
+
+def multistep(total_steps: int, lr: float, milestones: Sequence[int], factor: float = 10.0) -> MultiStep:
+    r"""The rate divided by ``factor`` at each milestone: :math:`\eta_t = \eta_0/\gamma^{\#\{m \le t\}}`.
+
+    Args:
+        total_steps: T.
+        lr: the initial rate.
+        milestones: increasing steps in 1 ... T-1; the step itself already has the lower rate.
+        factor: γ, at least 1.
+
+    >>> multistep(90, lr=1.0, milestones=[30, 60])(60)
+    0.01
+    """
+    return MultiStep(total_steps, lr, tuple(milestones), factor)
+
+
+@dataclass(frozen=True, eq=False)
+class HoldThenDecay(Schedule):
+    """See :func:`hold_then_decay`."""
+
+    kind: ClassVar[str] = "hold_then_decay"
+    total_steps: int
+    lr: float
+    hold: int
+    every: int
+    decay_factor: float
+
+    def __post_init__(self) -> None:
+        self._settle(
+            hold=_check.whole(self.kind, "hold", self.hold, minimum=0),
+            every=_check.whole(self.kind, "every", self.every, minimum=1),
+            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
+        )
+
+    def _rates(self, steps: Any) -> Any:
+        return _divided(self.lr, self.decay_factor, np.maximum(0, (steps - self.hold) // self.every + 1))
+
+
+def hold_then_decay(total_steps: int, lr: float, hold: int, every: int, factor: float) -> HoldThenDecay:
+    r"""Constant for ``hold`` steps, then divided by ``factor`` once every ``every`` steps.
+
+    .. math:: \eta_t = \eta_0 \text{ for } t < h, \qquad
+              \eta_t = \eta_0/\gamma^k, \; k = 1 + \lfloor (t-h)/e \rfloor \text{ after}
+
+    With h = 14 epochs, e = 1 epoch and γ = 1.15 it is the baseline of the paper's language model.
+
+    Reference: Zaremba et al., 2015, arXiv:1409.2329; arXiv:2110.14109, Table "Hyperparameter search".
+
+    >>> hold_then_decay(6, lr=1.0, hold=2, every=2, factor=2.0).values()
+    array([1.  , 1.  , 0.5 , 0.5 , 0.25, 0.25])
+    """
+    return HoldThenDecay(total_steps, lr, hold, every, factor)
+
+
+def wsd(total_steps: int, lr: float, decay_steps: int, warmup_steps: int = 0, min_lr: float = 0.0) -> Schedule:
+    """Warmup, stable, decay: a linear rise, a constant rate, and a linear fall over the last ``decay_steps``.
+
+    Made of :func:`warmup`, :func:`constant` and :func:`linear`; all three parts count in ``total_steps``.
+
+    Raises:
+        ValueError: warmup and decay together are longer than the run.
+
+    Reference: Hu et al., 2024, arXiv:2404.06395.
+
+    >>> wsd(6, lr=1.0, decay_steps=2, warmup_steps=1).values()
+    array([0.5, 1. , 1. , 1. , 1. , 0.5])
+    """
+    total = _check.whole("wsd", "total_steps", total_steps, minimum=1)
+    decay = _check.whole("wsd", "decay_steps", decay_steps, minimum=1)
+    rise = _check.whole("wsd", "warmup_steps", warmup_steps, minimum=0)
+    stable = total - decay - rise
+    if stable < 0:
+        remedy = f"'decay_steps' and 'warmup_steps' count in 'total_steps': at most {total - rise} are left to decay."
+        _check.refuse("wsd", "decay_steps", f"<= total_steps - warmup_steps = {total - rise}", decay, remedy)
+    fall = linear(decay, lr, min_lr)
+    body = join([constant(stable, lr), fall]) if stable else fall
+    return warmup(body, rise) if rise else body
+
+
+def _divided(lr: float, factor: float, times: Any) -> Any:
+    """``lr`` divided by ``factor`` so many times; 0 where that is below the smallest float."""
+    with np.errstate(over="ignore"):
+        return lr / np.float_power(factor, times)
+
+
+def _progress(steps: Any, total_steps: int) -> Any:
+    """0 at the first step, 1 at the last; 0 where there is only one."""
+    return steps / max(1, total_steps - 1)
+
+
+def _last_rate_above_zero(schedule: InverseTime | Exponential) -> float:
+    lr = _check.positive(schedule.kind, "lr", schedule.lr)
+    remedy = "This decay never reaches 0: give a small positive rate, or use cosine or linear."
+    return _check.last_rate(schedule.kind, _check.positive(schedule.kind, "min_lr", schedule.min_lr, remedy), lr)
+
+
+def _increasing(milestones: Sequence[int], total_steps: int) -> tuple[int, ...]:
+    steps = tuple(_check.whole("multistep", "milestones", m, minimum=1) for m in milestones)
+    if any(later <= earlier for earlier, later in pairwise(steps)):
+        _check.refuse("multistep", "milestones", "strictly increasing", steps, "Sort them.")
+    if steps and steps[-1] >= total_steps:
+        remedy = "Milestones are steps, not epochs, and the last must fall within the run."
+        _check.refuse("multistep", "milestones", f"below total_steps = {total_steps}", steps[-1], remedy)
+    return steps

@@ -1,0 +1,92 @@
+"""Schedules made of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve.schedules.base import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Warmup(Schedule):
+    """See :func:`warmup`."""
+
+    kind: ClassVar[str] = "warmup"
+    schedule: Schedule
+    num_steps: int
+    total_steps: int = field(init=False, repr=False)
+    lr: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
+        follow = _schedule(self.kind, "schedule", self.schedule)
+        object.__setattr__(self, "total_steps", rise + follow.total_steps)
+        object.__setattr__(self, "lr", follow.lr)
+
+    def _rates(self, steps: Any) -> Any:
+        rise = self.schedule(0) * (steps + 1) / (self.num_steps + 1)
+        follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
+        return np.where(steps < self.num_steps, rise, follow)
+
+
+def warmup(schedule: Schedule, num_steps: int) -> Warmup:
+    r"""``num_steps`` steps of linear warmup before ``schedule``, which then runs in full.
+
+    .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
+
+    The run gets longer by n steps: for T steps in all, make the schedule for T - n. No step has the rate zero,
+    and none repeats f(0).
+
+    >>> from eigencurve.schedules.classic import linear
+    >>> warmup(linear(2, lr=1.0), 3).values()
+    array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
+    """
+    return Warmup(schedule, num_steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Schedule):
+    """See :func:`join`."""
+
+    kind: ClassVar[str] = "join"
+    schedules: tuple[Schedule, ...]
+    total_steps: int = field(init=False, repr=False)
+    lr: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        parts = tuple(_schedule(self.kind, "schedules", part) for part in self.schedules)
+        if not parts:
+            _check.refuse(self.kind, "schedules", "at least one schedule", "none")
+        object.__setattr__(self, "schedules", parts)
+        object.__setattr__(self, "total_steps", sum(part.total_steps for part in parts))
+        object.__setattr__(self, "lr", max(part.lr for part in parts))
+
+    def _rates(self, steps: Any) -> Any:
+        ends = np.cumsum([part.total_steps for part in self.schedules])
+        local = [
+            np.clip(steps - end + part.total_steps, 0, part.total_steps - 1)
+            for part, end in zip(self.schedules, ends, strict=True)
+        ]
+        rates = [part._rates(at) for part, at in zip(self.schedules, local, strict=True)]
+        return np.choose(np.searchsorted(ends[:-1], steps, side="right"), rates)
+
+
+def join(schedules: Sequence[Schedule]) -> Join:
+    """The given schedules one after the other, each in full; its length is the sum of theirs.
+
+    >>> from eigencurve.schedules.classic import constant, linear
+    >>> join([constant(2, lr=1.0), linear(2, lr=1.0)]).values()
+    array([1. , 1. , 1. , 0.5])
+    """
+    return Join(tuple(schedules))
+
+
+def _schedule(function: str, argument: str, value: Any) -> Schedule:
+    if not isinstance(value, Schedule):
+        raise TypeError(_check.sentence(function, argument, "a Schedule", value))
+    return value

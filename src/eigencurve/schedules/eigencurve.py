@@ -1,0 +1,179 @@
+"""The paper's schedule: piecewise inverse time decay, one piece per group of eigenvalues."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, frozen
+from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
+from eigencurve.schedules.base import Schedule, between
+from eigencurve.spectrum.groups import group, log_density
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
+
+ALLOCATIONS = ("sqrt", "optimal")
+ROUNDINGS = ("exact", "released")
+# Cells of ln λ on which the limit beta = 1 is integrated, and the most groups taken from a formula one by one.
+NUM_CELLS = 4096
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Eigencurve(Schedule):
+    """See :func:`eigencurve`. The curve is ``lr`` over a piecewise linear denominator through the given knots.
+
+    Attributes:
+        times: where the pieces meet, from 0 to T, increasing.
+        denominators: D at those times, from 1 on, not decreasing.
+        min_lr: the last step's rate, or None for the curve as it is.
+    """
+
+    kind: ClassVar[str] = "eigencurve"
+    total_steps: int
+    lr: float
+    times: Array
+    denominators: Array
+    min_lr: float | None = None
+    last_raw: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        lr = _check.positive(self.kind, "lr", self.lr)
+        self._settle(
+            times=frozen(_check.vector(self.kind, "times", self.times)),
+            denominators=frozen(_check.vector(self.kind, "denominators", self.denominators)),
+            min_lr=None if self.min_lr is None else _check.last_rate(self.kind, self.min_lr, lr),
+        )
+        _check_knots(self)
+        object.__setattr__(self, "last_raw", float(self._raw(self.total_steps - 1)))
+
+    def _raw(self, steps: Any) -> Any:
+        return self.lr / np.interp(steps, self.times, self.denominators)
+
+    def _rates(self, steps: Any) -> Any:
+        rates = self._raw(steps)
+        if self.min_lr is None or self.last_raw == self.lr:
+            return rates
+        return between((rates - self.last_raw) / (self.lr - self.last_raw), self.lr, self.min_lr)
+
+    def describe(self) -> str:
+        """What the schedule is, with a row per interval (at most twenty; the longest where there are more)."""
+        return super().describe() + "\n" + "\n".join(_interval_table(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"Eigencurve(total_steps={self.total_steps}, lr={self.lr:g}, min_lr={self.min_lr}, "
+            f"{len(self.times) - 1} intervals)"
+        )
+
+
+def eigencurve(
+    spectrum: Spectrum | PowerLaw,
+    total_steps: int,
+    lr: float,
+    min_lr: float | None = None,
+    beta: float = 2.0,
+    allocation: str = "sqrt",
+    rounding: str = "exact",
+) -> Eigencurve:
+    r"""The Eigencurve schedule of a spectrum.
+
+    .. math:: \eta_t = \frac{\eta_0}{D(t)}, \qquad D(0) = 1, \qquad D' = \frac{\beta^i}{\kappa}
+              \text{ for } \Delta_i = \frac{\sqrt{s_i}}{\sum_{i'}\sqrt{s_{i'}}}\,T \text{ steps}
+
+    where :math:`s_i` counts the eigenvalues in :math:`[\mu\beta^i, \mu\beta^{i+1})`; empty groups take no time. In
+    the limit ``beta=1``, with p(u) the density of u = ln λ (:func:`log_density`), :math:`dt \propto \sqrt{p(u)}\,du`
+    and :math:`D(t) = 1 + \frac1L\int\lambda\,d\tau`.
+
+    Args:
+        spectrum: positive, from :func:`prepare`; or a :class:`PowerLaw`, for which nothing need be measured.
+        total_steps: T.
+        lr: the initial rate η_0; the theory's own is 1/L.
+        min_lr: where given, the curve is mapped linearly so that the last step's rate is this and the first one
+            stays; None leaves the curve alone.
+        beta: above 1, or 1 for the limit. The paper uses 2 for short runs and 1.000005 for long ones.
+        allocation: ``"sqrt"``, the paper's; ``"optimal"`` minimises the variance term of its Lemma 1 instead.
+        rounding: ``"exact"`` has real interval lengths, ``"released"`` whole steps as the paper's own runs.
+
+    Raises:
+        ValueError: a bad argument; κ = 1, for which there is no curve; with ``"released"``, fewer steps than groups.
+
+    Reference: arXiv:2110.14109, Eq. (eta_t), (delta) and Appendix "Basic Settings".
+
+    >>> from eigencurve import Spectrum
+    >>> f = eigencurve(Spectrum([1.0, 2.0, 4.0], [16, 4, 1]), total_steps=7, lr=1.0)
+    >>> f.values()
+    array([1.        , 0.8       , 0.66666667, 0.57142857, 0.5       ,
+           0.4       , 0.33333333])
+    """
+    steps = _check.whole("eigencurve", "total_steps", total_steps, minimum=1)
+    _check.choice("eigencurve", "allocation", allocation, ALLOCATIONS)
+    _check.choice("eigencurve", "rounding", rounding, ROUNDINGS)
+    if rounding == "released" and beta == 1:
+        _check.refuse("eigencurve", "beta", "> 1 with rounding='released'", beta, "The limit has no groups to round.")
+    share, slope = _pieces(spectrum, _check.at_least("eigencurve", "beta", beta, 1.0, "Use beta=1 for the limit."))
+    lengths = sqrt_allocation(share, steps) if allocation == "sqrt" else optimal_allocation(share, slope, steps)
+    if rounding == "released":
+        lengths = round_as_released(lengths / steps, steps)
+    return _from_pieces(steps, lr, lengths, slope, min_lr)
+
+
+def _pieces(spectrum: Spectrum | PowerLaw, beta: float) -> tuple[Array, Array]:
+    """The share of each group, or of each cell in the limit, and the slope λ/L that belongs to it."""
+    if not isinstance(spectrum, Spectrum | PowerLaw):
+        raise TypeError(_check.sentence("eigencurve", "spectrum", "a Spectrum or a PowerLaw", spectrum))
+    if spectrum.L == spectrum.mu > 0:
+        remedy = "With all eigenvalues equal use inverse_time or step_decay."
+        _check.refuse("eigencurve", "spectrum", "of condition number kappa > 1", 1.0, remedy)
+    if beta == 1:
+        return _limit_pieces(spectrum)
+    if isinstance(spectrum, PowerLaw) and math.log(spectrum.kappa) > NUM_CELLS * math.log(beta):
+        spectrum = spectrum.spectrum(num=NUM_CELLS)
+    groups = group(spectrum, beta)
+    return groups.share, groups.lower / spectrum.L
+
+
+def _limit_pieces(spectrum: Spectrum | PowerLaw) -> tuple[Array, Array]:
+    density = log_density(spectrum)
+    edges = np.linspace(density.edges[0], density.edges[-1], NUM_CELLS + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    share = density(middles)
+    filled = share > 0
+    return share[filled] / share.sum(), np.exp(middles[filled]) / spectrum.L
+
+
+def _from_pieces(total_steps: int, lr: float, lengths: Array, slope: Array, min_lr: float | None) -> Eigencurve:
+    used = lengths > 0
+    times = np.concatenate(([0.0], np.cumsum(lengths[used])))
+    times[-1] = total_steps
+    rises = np.concatenate(([0.0], np.cumsum(lengths[used] * slope[used])))
+    keep = np.concatenate(([True], np.diff(times) > 0))
+    return Eigencurve(total_steps, lr, times[keep], 1 + rises[keep], min_lr)
+
+
+def _check_knots(curve: Eigencurve) -> None:
+    times, denominators = curve.times, curve.denominators
+    if len(times) != len(denominators) or len(times) < 2:
+        _check.refuse(
+            "eigencurve", "times", "as long as 'denominators', at least 2", f"{len(times)} and {len(denominators)}"
+        )
+    if times[0] != 0 or times[-1] != curve.total_steps or (np.diff(times) <= 0).any():
+        _check.refuse("eigencurve", "times", f"increasing from 0 to total_steps = {curve.total_steps}", times)
+    if denominators[0] != 1 or (np.diff(denominators) < 0).any():
+        _check.refuse("eigencurve", "denominators", "non-decreasing from 1", denominators)
+
+
+def _interval_table(curve: Eigencurve, most: int = 20) -> list[str]:
+    lengths, rises = np.diff(curve.times), np.diff(curve.denominators)
+    rows = np.sort(np.argsort(-lengths, kind="stable")[:most])
+    head = f"  {'interval':>8} {'from step':>12} {'length':>12} {'share of T':>10} {'slope':>11} {'lr at start':>12}"
+    lines = [
+        f"  {i:>8} {curve.times[i]:>12,.1f} {lengths[i]:>12,.1f} {lengths[i] / curve.total_steps:>10.2%}"
+        f" {rises[i] / lengths[i]:>11.3e} {curve(math.ceil(curve.times[i])):>12.6g}"
+        for i in rows
+    ]
+    more = [f"  ... and {len(lengths) - most} shorter intervals"] if len(lengths) > most else []
+    return [head, *lines, *more]

@@ -1,0 +1,93 @@
+"""The paper's two simple relatives of Eigencurve: Elastic Step Decay and Cosine-power."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve.schedules.base import Schedule, between
+
+# A step this close (relative to what is left of training) before the edge of an interval belongs to it.
+EDGE_TOLERANCE = 1e-12
+
+
+def half_cosine(fraction: Any) -> Any:
+    r"""From 1 at fraction 0 to 0 at fraction 1: :math:`\tfrac12(1 + \cos\pi x)`."""
+    return 0.5 * (1 + np.cos(np.pi * fraction))
+
+
+@dataclass(frozen=True, eq=False)
+class CosinePower(Schedule):
+    """See :func:`cosine_power`."""
+
+    kind: ClassVar[str] = "cosine_power"
+    total_steps: int
+    lr: float
+    min_lr: float = 0.0
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        lr = _check.positive(self.kind, "lr", self.lr)
+        self._settle(
+            min_lr=_check.last_rate(self.kind, self.min_lr, lr), alpha=_check.positive(self.kind, "alpha", self.alpha)
+        )
+
+    def _rates(self, steps: Any) -> Any:
+        return between(half_cosine(steps / self.total_steps) ** self.alpha, self.lr, self.min_lr)
+
+
+def cosine_power(total_steps: int, lr: float, min_lr: float = 0.0, alpha: float = 0.5) -> CosinePower:
+    r"""A power of cosine decay.
+
+    .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})\bigl[\tfrac12(1 + \cos\tfrac{\pi t}{T})\bigr]^\alpha
+
+    α = 1 is cosine decay; below 1 the rate stays high for longer, which suits short runs.
+
+    Reference: arXiv:2110.14109, Section 4.3 and Appendix "Cosine-power Scheduling".
+
+    >>> round(cosine_power(100, lr=1.0, alpha=0.5)(50), 6)
+    0.707107
+    """
+    return CosinePower(total_steps, lr, min_lr, alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticStep(Schedule):
+    """See :func:`elastic_step`."""
+
+    kind: ClassVar[str] = "elastic_step"
+    total_steps: int
+    lr: float
+    r: float = 0.5
+
+    def __post_init__(self) -> None:
+        ratio = _check.real(self.kind, "r", self.r)
+        if not 0 < ratio < 1:
+            _check.refuse(self.kind, "r", "between 0 and 1, both excluded", ratio, "The paper uses 1/2 and 1/sqrt(2).")
+        self._settle(r=ratio)
+
+    def _rates(self, steps: Any) -> Any:
+        left = (self.total_steps - steps) / self.total_steps
+        return self.lr * 2.0 ** -np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r))
+
+
+def elastic_step(total_steps: int, lr: float, r: float = 0.5) -> ElasticStep:
+    r"""Elastic Step Decay: the rate is halved each time the steps that are left have shrunk by the factor r.
+
+    .. math:: \eta_t = \eta_0 / 2^k \quad\text{if}\quad t \in \bigl[(1-r^k)T, (1-r^{k+1})T\bigr)
+
+    Args:
+        total_steps: T.
+        lr: the initial rate.
+        r: between 0 and 1; the paper searches 1/2 and 1/√2 for images, up to 2^(-1/20) for language.
+
+    Reference: arXiv:2110.14109, Section 4.3 and Appendix "ImageNet Classification with Elastic Step Decay".
+
+    >>> elastic_step(8, lr=1.0, r=0.5).values()
+    array([1.   , 1.   , 1.   , 1.   , 0.5  , 0.5  , 0.25 , 0.125])
+    """
+    return ElasticStep(total_steps, lr, r)

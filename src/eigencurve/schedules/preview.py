@@ -1,0 +1,53 @@
+"""Schedules as text: facts and a curve of characters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from eigencurve.schedules.base import Schedule
+
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+def facts_of(schedule: Schedule) -> list[str]:
+    """First and last rate, and where the rate has fallen to a half, a tenth and a hundredth of its peak."""
+    last = schedule.total_steps - 1
+    lines = [f"  steps 0 ... {last:,}   lr {schedule(0):.6g} -> {schedule(last):.6g}"]
+    for divisor in (2, 10, 100):
+        step = first_step_below(schedule, schedule.lr / divisor)
+        when = "never" if step is None else f"step {step:,} ({step / schedule.total_steps:.1%} of training)"
+        lines.append(f"  lr / {divisor:<4} reached: {when}")
+    return lines
+
+
+def first_step_below(schedule: Schedule, rate: float) -> int | None:
+    """The first step after which the learning rate stays at or below ``rate``, by bisection; None if none.
+
+    Takes the rates after the peak as non-increasing, as those of every schedule here are.
+    """
+    high = schedule.total_steps - 1
+    if schedule(high) > rate * (1 + 1e-12):
+        return None
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if schedule(middle) <= rate * (1 + 1e-12) else (middle, high)
+    return high
+
+
+def text_curve(schedule: Schedule, width: int, height: int) -> str:
+    """``height`` rows of block characters, one column per ``total_steps / width`` steps, with both axes marked."""
+    steps = np.unique(np.linspace(0, schedule.total_steps - 1, width).round().astype(np.int64))
+    rates = schedule(steps)
+    top = float(rates.max())
+    levels = np.rint(rates / top * height * 8).astype(int)
+    rows = ["".join(EIGHTHS[min(max(level - 8 * row, 0), 8)] for level in levels) for row in reversed(range(height))]
+    labels = [f"{top:.3g}"] + [""] * (height - 1)
+    margin = max(len(labels[0]), 1)
+    lines = [f"{label:>{margin}} |{row}" for label, row in zip(labels, rows, strict=True)]
+    right = f"{schedule.total_steps - 1:,}"
+    axis = f"{'0':>{margin}} +" + "-" * len(steps)
+    return "\n".join([*lines, axis, " " * (margin + 2) + "0" + right.rjust(max(len(steps) - 1, len(right) + 1))])

@@ -1,0 +1,86 @@
+"""A spectrum in words and numbers, ready to print."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eigencurve.spectrum.groups import Groups, extra_term, group
+from eigencurve.spectrum.likelihood import exponent_and_error
+
+if TYPE_CHECKING:
+    from eigencurve.spectrum.spectrum import Spectrum
+
+BAR_WIDTH = 40
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumDescription:
+    """What a schedule sees of a spectrum; ``print`` shows it as a table.
+
+    Attributes:
+        dim: the number of parameters d, where known.
+        num_nodes: how many eigenvalues represent the spectrum.
+        mu, L, kappa: smallest and largest eigenvalue, and their ratio.
+        fraction_negative: the share of negative eigenvalues before they were prepared.
+        octaves: the non-empty groups for β = 2.
+        extra_term: (Σ √s_i)² / d.
+        exponent, exponent_error: of the power law by maximum likelihood; None where nearly all are equal.
+    """
+
+    dim: int | None
+    num_nodes: int
+    mu: float
+    L: float
+    kappa: float
+    fraction_negative: float
+    octaves: Groups
+    extra_term: float
+    exponent: float | None
+    exponent_error: float | None
+
+    def __str__(self) -> str:
+        return "\n".join([*self._facts(), "share per octave [mu 2^i, mu 2^(i+1))", *self._bars()])
+
+    def _facts(self) -> list[str]:
+        law = "none (nearly all eigenvalues are equal)"
+        if self.exponent is not None:
+            law = f"{self.exponent:.4g} +- {self.exponent_error:.2g}"
+        rows = [
+            ("parameters d", "unknown" if self.dim is None else f"{self.dim:,}"),
+            ("nodes", f"{self.num_nodes:,}"),
+            ("smallest mu", f"{self.mu:.4g}"),
+            ("largest L", f"{self.L:.4g}"),
+            ("condition kappa", f"{self.kappa:.4g}  (log2 {math.log2(self.kappa):.2f})"),
+            ("fraction negative", f"{self.fraction_negative:.2%}"),
+            ("extra term", f"{self.extra_term:.2f}"),
+            ("power-law exponent", law),
+        ]
+        return [f"{name:<19} {value}" for name, value in rows]
+
+    def _bars(self) -> list[str]:
+        largest = float(self.octaves.share.max())
+        return [
+            f"  {i:>3}  from {lower:<9.3g} {share:>9.3e}  "
+            + "#" * max(1, round(BAR_WIDTH * math.sqrt(share / largest)))
+            for i, lower, share in zip(self.octaves.index, self.octaves.lower, self.octaves.share, strict=True)
+        ]
+
+
+def describe_spectrum(prepared: Spectrum, fraction_negative: float) -> SpectrumDescription:
+    """Gather the numbers of a positive spectrum. The bars of the printed table have the length of √s_i."""
+    count = len(prepared) if prepared.dim is None else prepared.dim
+    law = exponent_and_error(prepared.eigenvalues, prepared.weights, count)
+    return SpectrumDescription(
+        dim=prepared.dim,
+        num_nodes=len(prepared),
+        mu=prepared.mu,
+        L=prepared.L,
+        kappa=prepared.kappa,
+        fraction_negative=fraction_negative,
+        octaves=group(prepared, beta=2.0),
+        extra_term=extra_term(prepared, beta=2.0),
+        exponent=None if law is None else law[0],
+        exponent_error=None if law is None else law[1],
+    )

@@ -1,0 +1,102 @@
+"""Power-law spectra: fitted to a measured spectrum, or assumed in place of one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array
+from eigencurve.spectrum.groups import require_positive
+from eigencurve.spectrum.likelihood import exponent_and_error
+from eigencurve.spectrum.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""Eigenvalues distributed as :math:`p(\lambda) \propto (\mu/\lambda)^\alpha` on [μ, L].
+
+    Attributes:
+        alpha: the exponent; above 1 the small eigenvalues outnumber the large ones in every octave.
+        mu: the smallest eigenvalue, above 0 (about the weight decay).
+        L: the largest eigenvalue, above mu.
+        alpha_error: standard error of alpha where it was fitted.
+        distance: where it was fitted, the largest gap between the two distribution functions (Kolmogorov).
+
+    Reference: arXiv:2110.14109, Eq. (power_law) in Corollary 1, where α > 1; any real α is accepted here.
+
+    >>> law = PowerLaw(alpha=1.5, mu=5e-4, L=100.0)
+    >>> round(float(law.cumulative(0.1)), 4)
+    0.9314
+    """
+
+    alpha: float
+    mu: float
+    L: float
+    alpha_error: float | None = field(default=None, compare=False)
+    distance: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", _check.real("PowerLaw", "alpha", self.alpha))
+        object.__setattr__(self, "mu", _check.positive("PowerLaw", "mu", self.mu))
+        object.__setattr__(self, "L", _check.real("PowerLaw", "L", self.L))
+        if self.mu >= self.L:
+            _check.refuse("PowerLaw", "L", f"> mu = {self.mu:g}", self.L)
+
+    @property
+    def kappa(self) -> float:
+        """The condition number κ = L/μ."""
+        return self.L / self.mu
+
+    def cumulative(self, eigenvalues: float | Array) -> Array:
+        r"""The share of eigenvalues up to λ.
+
+        .. math:: F(\lambda) = \frac{1 - (\lambda/\mu)^{1-\alpha}}{1 - \kappa^{1-\alpha}}, \qquad
+                  F = \frac{\ln(\lambda/\mu)}{\ln\kappa} \text{ for } \alpha = 1
+        """
+        x = np.log(np.clip(eigenvalues, self.mu, self.L) / self.mu)
+        span, rate = math.log(self.kappa), self.alpha - 1
+        if abs(rate) * span < 1e-12:
+            return np.asarray(x / span)
+        if rate > 0:
+            return np.asarray(np.expm1(-rate * x) / math.expm1(-rate * span))
+        # The same ratio times exp(-|rate| span): no overflow for steeply rising laws.
+        return np.asarray(np.exp(-rate * (x - span)) * np.expm1(rate * x) / math.expm1(rate * span))
+
+    def spectrum(self, num: int = 1024, dim: int | None = None) -> Spectrum:
+        """``num`` eigenvalues, equally spaced in ln λ from mu to L, each with the law's share around it."""
+        count = _check.whole("PowerLaw.spectrum", "num", num, minimum=2)
+        eigenvalues = np.geomspace(self.mu, self.L, count)
+        eigenvalues[0], eigenvalues[-1] = self.mu, self.L
+        middles = np.sqrt(eigenvalues[1:] * eigenvalues[:-1])
+        below = np.concatenate(([0.0], self.cumulative(middles), [1.0]))
+        return Spectrum(eigenvalues, np.diff(below), dim)
+
+
+def fit_power_law(spectrum: Spectrum) -> PowerLaw:
+    """The power law on the spectrum's own range [μ, L] that makes its eigenvalues likeliest.
+
+    Maximum likelihood over α (see :func:`eigencurve.spectrum.likelihood.exponent_and_error`). The standard error
+    counts ``spectrum.dim`` independent eigenvalues, or the number of nodes where the dimension is not known;
+    ``distance`` tells how well the law fits.
+
+    Raises:
+        ValueError: κ = 1, a spectrum that is not positive, or nearly all eigenvalues equal.
+
+    >>> law = fit_power_law(PowerLaw(1.5, 1e-3, 10.0).spectrum(num=2000))
+    >>> round(law.alpha, 3)
+    1.5
+    """
+    require_positive("fit_power_law", spectrum)
+    count = len(spectrum) if spectrum.dim is None else spectrum.dim
+    fitted = exponent_and_error(spectrum.eigenvalues, spectrum.weights, count)
+    if fitted is None:
+        remedy = "One eigenvalue, or nearly all of them equal, has no exponent."
+        _check.refuse("fit_power_law", "spectrum", "spread between mu and L (kappa > 1)", spectrum, remedy)
+    alpha, error = fitted
+    law = PowerLaw(alpha, spectrum.mu, spectrum.L)
+    after = np.cumsum(spectrum.weights)
+    gap = np.abs(law.cumulative(spectrum.eigenvalues) - (after - spectrum.weights / 2)).max()
+    return PowerLaw(alpha, spectrum.mu, spectrum.L, alpha_error=error, distance=float(gap))

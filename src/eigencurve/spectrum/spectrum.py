@@ -1,0 +1,188 @@
+"""The eigenvalue distribution of a Hessian, and what is done to it before a schedule is made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eigencurve import _check
+from eigencurve._arrays import Array, frozen
+from eigencurve.spectrum.describe import SpectrumDescription, describe_spectrum
+from eigencurve.spectrum.groups import require_positive
+
+NEGATIVES = ("abs", "drop", "error")
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Spectrum:
+    r"""A distribution of eigenvalues: weight :math:`w_j` at :math:`\lambda_j`, with :math:`\sum_j w_j = 1`.
+
+    The eigenvalues are those of a Hessian as it was measured: they may be negative. :func:`prepare` turns them
+    into the positive ones that a schedule needs. An eigenvalue of weight zero is kept and counts for ``mu`` and
+    ``L``: an estimate can find an eigenvalue whose share is too small to write down.
+
+    Args:
+        eigenvalues: real numbers in any order; sorted here.
+        weights: the share of each, not negative; divided by their sum here.
+        dim: the number of parameters d, where it is known.
+
+    Raises:
+        ValueError: a value that is not finite, a negative weight, all weights zero, different lengths.
+
+    >>> s = Spectrum([4.0, 1.0], [1, 3])
+    >>> s.eigenvalues, s.weights
+    (array([1., 4.]), array([0.75, 0.25]))
+    >>> s.kappa
+    4.0
+    """
+
+    eigenvalues: Array
+    weights: Array
+    dim: int | None
+
+    def __init__(self, eigenvalues: ArrayLike, weights: ArrayLike, dim: int | None = None) -> None:
+        values = _check.vector("Spectrum", "eigenvalues", eigenvalues)
+        shares = _checked_weights(_check.vector("Spectrum", "weights", weights), len(values))
+        order = np.argsort(values, kind="stable")
+        object.__setattr__(self, "eigenvalues", frozen(values[order]))
+        object.__setattr__(self, "weights", frozen(_normalised(shares[order])))
+        object.__setattr__(self, "dim", None if dim is None else _check.whole("Spectrum", "dim", dim, minimum=1))
+
+    @classmethod
+    def from_matrix(cls, matrix: Any) -> Spectrum:
+        """The exact spectrum of a real symmetric matrix.
+
+        Raises:
+            ValueError: a matrix that is not square, not finite, or not symmetric to 1e-8 of its largest entry.
+        """
+        eigenvalues = np.linalg.eigvalsh(_symmetric(matrix))
+        return cls(eigenvalues, np.ones_like(eigenvalues), dim=len(eigenvalues))
+
+    @property
+    def mu(self) -> float:
+        """The smallest eigenvalue, μ."""
+        return float(self.eigenvalues[0])
+
+    @property
+    def L(self) -> float:  # noqa: N802 -- the paper's letter, see docs/notation.md
+        """The largest eigenvalue, L."""
+        return float(self.eigenvalues[-1])
+
+    @property
+    def kappa(self) -> float:
+        """The condition number κ = L/μ of a positive spectrum."""
+        require_positive("kappa", self)
+        return self.L / self.mu
+
+    def describe(self, weight_decay: float | None = None) -> SpectrumDescription:
+        """d, κ, the share of every octave, the fraction negative, the extra term and the power law, to print.
+
+        Args:
+            weight_decay: where given, the spectrum is prepared with it first (the fraction negative is still
+                that of the spectrum as measured). A spectrum that is not positive needs it.
+        """
+        prepared = self if weight_decay is None else prepare(self, weight_decay)
+        require_positive("describe", prepared)
+        return describe_spectrum(prepared, fraction_negative=float(self.weights[self.eigenvalues < 0].sum()))
+
+    def __len__(self) -> int:
+        return len(self.eigenvalues)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Spectrum)
+            and self.dim == other.dim
+            and np.array_equal(self.eigenvalues, other.eigenvalues)
+            and np.array_equal(self.weights, other.weights)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.eigenvalues.tobytes(), self.weights.tobytes(), self.dim))
+
+    def __repr__(self) -> str:
+        return f"Spectrum({len(self)} eigenvalues from {self.mu:.4g} to {self.L:.4g}, dim={self.dim})"
+
+    def __reduce__(self) -> tuple[type[Spectrum], tuple[Array, Array, int | None]]:
+        return type(self), (self.eigenvalues, self.weights, self.dim)
+
+
+def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs") -> Spectrum:
+    r"""The positive spectrum that a schedule is made from.
+
+    .. math:: \lambda_j \leftarrow |\lambda_j| + \text{weight decay}
+
+    Near a minimum the negative eigenvalues are small and due to not standing right at it, so the paper takes
+    their absolute value; the L2 term adds the weight decay to every eigenvalue.
+
+    Args:
+        spectrum: eigenvalues as measured.
+        weight_decay: of the training run that the schedule is for, not negative.
+        negatives: ``"abs"`` (the paper's choice), ``"drop"`` (leave out the negative ones, and the zero ones
+            where there is no weight decay) or ``"error"`` (refuse a spectrum that has any).
+
+    Raises:
+        ValueError: the smallest eigenvalue is still not positive, or nothing is left.
+
+    Reference: arXiv:2110.14109, Appendix "Settings for Eigencurve", phase 3.
+
+    >>> prepare(Spectrum([-1.0, 0.0, 3.0], [1, 1, 2]), weight_decay=0.5).eigenvalues
+    array([0.5, 1.5, 3.5])
+    """
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(_check.sentence("prepare", "spectrum", "a Spectrum", spectrum))
+    decay = _check.at_least("prepare", "weight_decay", weight_decay, 0.0)
+    _check.choice("prepare", "negatives", negatives, NEGATIVES)
+    if negatives == "error" and spectrum.mu < 0:
+        _check.refuse(
+            "prepare", "spectrum", "without negative eigenvalues", spectrum.mu, "Use negatives='abs' or 'drop'."
+        )
+    kept = _without_negatives(spectrum, decay) if negatives == "drop" else spectrum
+    prepared = Spectrum(np.abs(kept.eigenvalues) + decay, kept.weights, kept.dim)
+    require_positive("prepare", prepared)
+    return prepared
+
+
+def _without_negatives(spectrum: Spectrum, weight_decay: float) -> Spectrum:
+    keep = (spectrum.eigenvalues >= 0) & (spectrum.eigenvalues + weight_decay > 0)
+    share = float(spectrum.weights[keep].sum())
+    if share == 0:
+        remedy = "Nothing is left after negatives='drop'; use negatives='abs'."
+        _check.refuse("prepare", "spectrum", "positive somewhere", spectrum, remedy)
+    dim = None if spectrum.dim is None else max(1, round(spectrum.dim * share))
+    return Spectrum(spectrum.eigenvalues[keep], spectrum.weights[keep], dim)
+
+
+def _checked_weights(weights: Array, count: int) -> Array:
+    if len(weights) != count:
+        _check.refuse("Spectrum", "weights", f"as long as 'eigenvalues' ({count})", f"{len(weights)} weights")
+    if (weights < 0).any():
+        _check.refuse("Spectrum", "weights", ">= 0", float(weights.min()))
+    if not weights.any():
+        _check.refuse("Spectrum", "weights", "above zero somewhere", "all zero")
+    return weights
+
+
+def _normalised(weights: Array) -> Array:
+    """Weights over their sum; left as they are, bit for bit, where they sum to 1 already."""
+    total = math.fsum(weights)
+    if not math.isfinite(total):
+        _check.refuse("Spectrum", "weights", "small enough to be summed", total, "Divide them by the largest first.")
+    return weights if abs(total - 1) <= 4 * np.finfo(np.float64).eps else weights / total
+
+
+def _symmetric(matrix: Any) -> Array:
+    array = np.asarray(matrix, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        _check.refuse("Spectrum.from_matrix", "matrix", "square", f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        _check.refuse("Spectrum.from_matrix", "matrix", "finite", "NaN or infinity")
+    asymmetry = float(np.abs(array - array.T).max())
+    if asymmetry > 1e-8 * float(np.abs(array).max()):
+        _check.refuse(
+            "Spectrum.from_matrix", "matrix", "symmetric", f"|A - A^T| = {asymmetry:.3g}", "Pass (A + A.T) / 2."
+        )
+    return (array + array.T) / 2
