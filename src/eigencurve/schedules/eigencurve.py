@@ -146,12 +146,13 @@ def _limit_pieces(spectrum: Spectrum | PowerLaw) -> tuple[Array, Array]:
 
 
 def _from_pieces(total_steps: int, lr: float, lengths: Array, slope: Array, min_lr: float | None) -> Eigencurve:
-    used = lengths > 0
-    times = np.concatenate(([0.0], np.cumsum(lengths[used])))
+    times = np.concatenate(([0.0], np.cumsum(lengths)))
+    times *= total_steps / times[-1]
     times[-1] = total_steps
-    rises = np.concatenate(([0.0], np.cumsum(lengths[used] * slope[used])))
-    keep = np.concatenate(([True], np.diff(times) > 0))
-    return Eigencurve(total_steps, lr, times[keep], 1 + rises[keep], min_lr)
+    times = np.minimum(times, total_steps)
+    denominators = 1 + np.concatenate(([0.0], np.cumsum(lengths * slope)))
+    keep = np.append(np.diff(times) > 0, True)  # of knots at the same time the last one counts
+    return Eigencurve(total_steps, lr, times[keep], denominators[keep], min_lr)
 
 
 def _check_knots(curve: Eigencurve) -> None:
