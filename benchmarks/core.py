@@ -46,14 +46,11 @@ def making():
 
 def evaluating():
     f = ec.eigencurve(LAW, 10**6, 0.1)
-    lengths = reference.interval_lengths(
-        reference.group_counts(LAW.spectrum(500).eigenvalues.tolist(), [1] * 500, 2.0), 10**6
-    )
-    part = best_of(
-        lambda: [reference.eigencurve_rate(t, [1e-4, 700.0], lengths, 0.1, 2.0) for t in range(0, 10**6, 1000)]
-    )
+    lengths = reference.interval_lengths(ec.group(LAW).share.tolist(), 10**6)
+    some = range(0, 10**6, 1000)
+    part = best_of(lambda: [reference.eigencurve_rate(t, [LAW.mu, LAW.L], lengths, 0.1, 2.0) for t in some])
     row("all rates of 10^6 steps, values()", best_of(f.values), part * 1000, "the transcription (a thousandth, scaled)")
-    calls = best_of(lambda: [f(t) for t in range(0, 10**6, 1000)]) / 1000
+    calls = best_of(lambda: [f(t) for t in some]) / 1000
     row("one rate, f(t)", calls, part / 1000, "the transcription")
     if importlib.util.find_spec("torch"):
         torch_rates(f, calls)
