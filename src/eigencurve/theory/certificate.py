@@ -1,4 +1,4 @@
-"""The certificate: a loss that no learning-rate schedule can beat, and the schedule that meets it for one eigenvalue."""
+"""The certificate: a loss that no schedule can beat, and the schedule that meets it for one eigenvalue."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
     from the step k on at which the best step :math:`e_k/(e_k+\sigma^2)` no longer exceeds :math:`\eta_{\max}\lambda`.
     Where all eigenvalues are equal its loss is the certificate.
     """
-    one = Nodes(*(a[node : node + 1] for a in (nodes.lam, nodes.weights, nodes.error, nodes.noise)), nodes.momentum)
+    at = slice(node, node + 1)
+    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], nodes.momentum)
     cap = max_lr * one.lam
     held = int(_steps_at_cap(one, cap, total_steps)[0])
     if held == total_steps:
@@ -66,7 +67,7 @@ def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
         count = np.ceil(np.log((enough - rest) / (nodes.error - rest)) / (2 * np.log1p(-cap)))
     count = np.where(nodes.noise == 0, np.where(cap < 1, total_steps, 0.0), count)
     count = np.where((nodes.error <= enough) & ~((nodes.noise == 0) & (cap < 1)), 0.0, count)
-    return np.clip(np.nan_to_num(count), 0, total_steps)
+    return np.asarray(np.clip(np.nan_to_num(count), 0, total_steps))
 
 
 def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:

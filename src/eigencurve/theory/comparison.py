@@ -52,11 +52,11 @@ class Comparison:
     def __str__(self) -> str:
         width = max(12, *(len(row.name) for row in self.rows))
         best = self.rows[0].loss
-        head = f"{'schedule':<{width}} {'peak lr':>11} {'loss':>11} {'bias':>11} {'variance':>11} {'x best':>8} {'gap':>9}"
+        columns = f"{'peak lr':>11} {'loss':>11} {'bias':>11} {'variance':>11} {'x best':>8} {'gap':>9}"
         lines = [_line(row, width, best) for row in self.rows]
         bound = "none with momentum" if self.lower_bound is None else f"{self.lower_bound:.6g}"
         foot = f"{'lower bound':<{width}} {self.max_lr:>11.4g} {bound:>11}   over {self.total_steps:,} steps"
-        return "\n".join([head, *lines, foot])
+        return "\n".join([f"{'schedule':<{width}} {columns}", *lines, foot])
 
 
 def ranked(rows: list[Row]) -> tuple[Row, ...]:

@@ -23,7 +23,7 @@ SMALLEST = 1e-290
 
 
 def compiled(fast: bool) -> Callable[[F], F]:
-    """numba's decorator, typed; ``fast`` lets it add up in any order."""
+    """Numba's decorator, typed; ``fast`` lets it add up in any order."""
     return cast(
         Callable[[F], F], njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"} if fast else False)
     )
@@ -69,9 +69,7 @@ def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array
 
 
 @compiled(fast=False)
-def advance_momentum(
-    lam: Array, noise: Array, momentum: float, bias: Array, variance: Array, rates: Array
-) -> None:
+def advance_momentum(lam: Array, noise: Array, momentum: float, bias: Array, variance: Array, rates: Array) -> None:
     r"""The same with heavy-ball momentum; rows 0, 1, 2 of ``bias`` and ``variance`` are E[u²], E[uz], E[z²].
 
     With :math:`u = \sqrt\lambda(w-w_*)` and z the velocity over :math:`\sqrt\lambda`, one step is
@@ -96,9 +94,7 @@ def advance_momentum(
 
 
 @compiled(fast=True)
-def loss_and_gradient(
-    lam: Array, weights: Array, error: Array, noise: Array, rates: Array, gradient: Array
-) -> float:
+def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, rates: Array, gradient: Array) -> float:
     r"""½ Σ w_j e_j after all steps, and its derivative in every rate (written into ``gradient``).
 
     Backwards, with :math:`a_j = w_j/2` at the end,

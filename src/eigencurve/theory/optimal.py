@@ -60,7 +60,7 @@ def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) ->
     }
     start, _ = best_of(few, classics)
     rates, knots, converged = _descend(few, np.array(classics[start].values()), max_lr)
-    finalists = {**classics, "": piecewise(total_steps, knots, rates)}
+    finalists = {**classics, "": piecewise(total_steps, knots.astype(np.float64), rates)}
     winner, losses = best_of(nodes, finalists)
     status = "classic" if winner else ("optimised" if converged else "iteration limit")
     bound = certificate(nodes, total_steps, max_lr)
@@ -80,8 +80,9 @@ def knots_for(total_steps: int, num_knots: int) -> IntArray:
 def rates_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
     """The expected loss after the steps of ``rates`` and its derivative in every one of them."""
     gradient = np.empty(len(rates))
-    arrays = (np.array(a) for a in (nodes.lam, nodes.weights, nodes.error, nodes.noise))
-    return loss_and_gradient(*arrays, np.array(rates), gradient), gradient
+    lam, weights = np.array(nodes.lam), np.array(nodes.weights)
+    error, noise = np.array(nodes.error), np.array(nodes.noise)
+    return loss_and_gradient(lam, weights, error, noise, np.array(rates), gradient), gradient
 
 
 def _descend(nodes: Nodes, rates: Array, max_lr: float) -> tuple[Array, IntArray, bool]:

@@ -117,9 +117,9 @@ class NoisyQuadratic:
         return loss_curve(nodes, octave_of(self.spectrum, nodes), schedule, marks)
 
     def simulate(self, schedule: Schedule, seed: int, num_replicas: int = 1000) -> Simulation:
-        """Run SGD itself, with Gaussian noise, ``num_replicas`` times; see :func:`eigencurve.theory.simulation.simulate`.
+        """Run SGD itself, with Gaussian noise, ``num_replicas`` times.
 
-        A node of the spectrum is one coordinate of each run, whatever its share.
+        An eigenvalue of the spectrum is one coordinate of each run, whatever its share.
         """
         return simulate(self.nodes, require_schedule("simulate", schedule), seed, num_replicas)
 

@@ -90,9 +90,7 @@ def _within(schedule: Schedule, factor: float, max_lr: float) -> Schedule:
 
 
 def _scaled(settings: dict[str, Any], factor: float) -> dict[str, Any]:
-    return {
-        name: _times(value, factor) if name in RATES else _inner(value, factor) for name, value in settings.items()
-    }
+    return {name: _times(value, factor) if name in RATES else _inner(value, factor) for name, value in settings.items()}
 
 
 def _times(value: Any, factor: float) -> Any:
