@@ -33,8 +33,8 @@ class Schedule(ABC):
     lr: float
 
     @abstractmethod
-    def _rates(self, steps: Any) -> Any:
-        """The formula, for one step or an array of steps, all of them in 0 … T-1."""
+    def _rates(self, steps: IntArray) -> Array:
+        """The formula, for an array of steps, all of them in 0 … T-1."""
 
     @overload
     def __call__(self, step: int) -> float: ...
@@ -43,14 +43,15 @@ class Schedule(ABC):
     def __call__(self, step: int | IntArray) -> float | Array:
         """The learning rate at ``step``, or at each of an array of steps."""
         if type(step) is int and step >= 0:
-            return float(self._rates(step if step < self.total_steps else self.total_steps - 1))
+            # An array of one: NumPy's loops over arrays may differ from its scalars in the last bit.
+            return float(self._rates(np.array([min(step, self.total_steps - 1)]))[0])
         steps = self._checked(step)
-        rates = self._rates(np.minimum(steps, self.total_steps - 1))
-        return float(rates) if steps.ndim == 0 else np.asarray(rates, dtype=np.float64)
+        rates = self._rates(np.atleast_1d(np.minimum(steps, self.total_steps - 1)))
+        return float(rates[0]) if steps.ndim == 0 else rates
 
     def values(self) -> Array:
         """All T learning rates."""
-        return np.asarray(self._rates(np.arange(self.total_steps)), dtype=np.float64)
+        return self._rates(np.arange(self.total_steps))
 
     @overload
     def factor(self, step: int) -> float: ...
@@ -102,7 +103,7 @@ class Schedule(ABC):
         return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
 
-def between(weight: Any, lr: float, min_lr: float) -> Any:
+def between(weight: Array, lr: float, min_lr: float) -> Array:
     """``lr`` at weight 1, ``min_lr`` at weight 0, both exactly, and the straight line between them."""
     return weight * lr + (1 - weight) * min_lr
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, between
 from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.practical import half_cosine
@@ -26,8 +27,8 @@ class Constant(Schedule):
     def __post_init__(self) -> None:
         self._settle()
 
-    def _rates(self, steps: Any) -> Any:
-        return np.full(np.shape(steps), self.lr)
+    def _rates(self, steps: IntArray) -> Array:
+        return np.full(steps.shape, self.lr)
 
 
 def constant(total_steps: int, lr: float) -> Constant:
@@ -51,7 +52,7 @@ class InverseTime(Schedule):
     def __post_init__(self) -> None:
         self._settle(min_lr=_last_rate_above_zero(self))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return self.lr / (1 + (self.lr / self.min_lr - 1) * _progress(steps, self.total_steps))
 
 
@@ -83,7 +84,7 @@ class Exponential(Schedule):
     def __post_init__(self) -> None:
         self._settle(min_lr=_last_rate_above_zero(self))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return self.lr * (self.min_lr / self.lr) ** _progress(steps, self.total_steps)
 
 
@@ -114,7 +115,7 @@ class Cosine(Schedule):
     def __post_init__(self) -> None:
         self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return between(half_cosine(steps / self.total_steps), self.lr, self.min_lr)
 
 
@@ -145,7 +146,7 @@ class Linear(Schedule):
     def __post_init__(self) -> None:
         self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return between(1 - steps / self.total_steps, self.lr, self.min_lr)
 
 
@@ -178,7 +179,7 @@ class StepDecay(Schedule):
             decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
         )
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return _divided(self.lr, self.decay_factor, steps * self.num_intervals // self.total_steps)
 
 
@@ -219,7 +220,7 @@ class MultiStep(Schedule):
             decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
         )
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return _divided(self.lr, self.decay_factor, np.searchsorted(self.milestones, steps, side="right"))
 
 
@@ -256,7 +257,7 @@ class HoldThenDecay(Schedule):
             decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
         )
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return _divided(self.lr, self.decay_factor, np.maximum(0, (steps - self.hold) // self.every + 1))
 
 
@@ -301,13 +302,13 @@ def wsd(total_steps: int, lr: float, decay_steps: int, warmup_steps: int = 0, mi
     return warmup(body, rise) if rise else body
 
 
-def _divided(lr: float, factor: float, times: Any) -> Any:
+def _divided(lr: float, factor: float, times: IntArray) -> Array:
     """``lr`` divided by ``factor`` so many times; 0 where that is below the smallest float."""
     with np.errstate(over="ignore"):
         return lr / np.float_power(factor, times)
 
 
-def _progress(steps: Any, total_steps: int) -> Any:
+def _progress(steps: IntArray, total_steps: int) -> Array:
     """0 at the first step, 1 at the last; 0 where there is only one."""
     return steps / max(1, total_steps - 1)
 

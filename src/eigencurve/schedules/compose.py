@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 
 
@@ -28,7 +29,7 @@ class Warmup(Schedule):
         object.__setattr__(self, "total_steps", rise + follow.total_steps)
         object.__setattr__(self, "lr", follow.lr)
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         rise = self.schedule(0) * (steps + 1) / (self.num_steps + 1)
         follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, rise, follow)
@@ -66,14 +67,14 @@ class Join(Schedule):
         object.__setattr__(self, "total_steps", sum(part.total_steps for part in parts))
         object.__setattr__(self, "lr", max(part.lr for part in parts))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         ends = np.cumsum([part.total_steps for part in self.schedules])
-        local = [
-            np.clip(steps - end + part.total_steps, 0, part.total_steps - 1)
-            for part, end in zip(self.schedules, ends, strict=True)
-        ]
-        rates = [part._rates(at) for part, at in zip(self.schedules, local, strict=True)]
-        return np.choose(np.searchsorted(ends[:-1], steps, side="right"), rates)
+        place = np.searchsorted(ends[:-1], steps, side="right")
+        rates = np.empty(steps.shape)
+        for i in np.unique(place):
+            part, here = self.schedules[i], place == i
+            rates[here] = part._rates(steps[here] - ends[i] + part.total_steps)
+        return rates
 
 
 def join(schedules: Sequence[Schedule]) -> Join:

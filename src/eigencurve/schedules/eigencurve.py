@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, frozen
+from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
 from eigencurve.schedules.base import Schedule, between
 from eigencurve.spectrum.groups import group, log_density
@@ -48,12 +48,12 @@ class Eigencurve(Schedule):
             min_lr=None if self.min_lr is None else _check.last_rate(self.kind, self.min_lr, lr),
         )
         _check_knots(self)
-        object.__setattr__(self, "last_raw", float(self._raw(self.total_steps - 1)))
+        object.__setattr__(self, "last_raw", float(self._raw(np.array([self.total_steps - 1]))[0]))
 
-    def _raw(self, steps: Any) -> Any:
-        return self.lr / np.interp(steps, self.times, self.denominators)
+    def _raw(self, steps: IntArray) -> Array:
+        return np.asarray(self.lr / np.interp(steps, self.times, self.denominators))
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         rates = self._raw(steps)
         if self.min_lr is None or self.last_raw == self.lr:
             return rates
@@ -146,12 +146,13 @@ def _limit_pieces(spectrum: Spectrum | PowerLaw) -> tuple[Array, Array]:
 
 
 def _from_pieces(total_steps: int, lr: float, lengths: Array, slope: Array, min_lr: float | None) -> Eigencurve:
-    used = lengths > 0
-    times = np.concatenate(([0.0], np.cumsum(lengths[used])))
+    times = np.concatenate(([0.0], np.cumsum(lengths)))
+    times *= total_steps / times[-1]
     times[-1] = total_steps
-    rises = np.concatenate(([0.0], np.cumsum(lengths[used] * slope[used])))
-    keep = np.concatenate(([True], np.diff(times) > 0))
-    return Eigencurve(total_steps, lr, times[keep], 1 + rises[keep], min_lr)
+    times = np.minimum(times, total_steps)
+    denominators = 1 + np.concatenate(([0.0], np.cumsum(lengths * slope)))
+    keep = np.append(np.diff(times) > 0, True)  # of knots at the same time the last one counts
+    return Eigencurve(total_steps, lr, times[keep], denominators[keep], min_lr)
 
 
 def _check_knots(curve: Eigencurve) -> None:

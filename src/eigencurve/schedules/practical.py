@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, between
 
 # A step this close (relative to what is left of training) before the edge of an interval belongs to it.
 EDGE_TOLERANCE = 1e-12
 
 
-def half_cosine(fraction: Any) -> Any:
+def half_cosine(fraction: Array) -> Array:
     r"""From 1 at fraction 0 to 0 at fraction 1: :math:`\tfrac12(1 + \cos\pi x)`."""
     return 0.5 * (1 + np.cos(np.pi * fraction))
 
@@ -36,7 +37,7 @@ class CosinePower(Schedule):
             min_lr=_check.last_rate(self.kind, self.min_lr, lr), alpha=_check.positive(self.kind, "alpha", self.alpha)
         )
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return between(half_cosine(steps / self.total_steps) ** self.alpha, self.lr, self.min_lr)
 
 
@@ -70,7 +71,7 @@ class ElasticStep(Schedule):
             _check.refuse(self.kind, "r", "between 0 and 1, both excluded", ratio, "The paper uses 1/2 and 1/sqrt(2).")
         self._settle(r=ratio)
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         left = (self.total_steps - steps) / self.total_steps
         return self.lr * 2.0 ** -np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r))
 

@@ -128,14 +128,16 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
         ValueError: fewer than two distinct eigenvalues (κ = 1).
     """
     require_positive("log_density", spectrum)
-    start, stop = math.log(spectrum.mu), math.log(spectrum.L)
-    if stop - start <= EDGE_TOLERANCE:
+    span = math.log(spectrum.L / spectrum.mu)
+    if span <= EDGE_TOLERANCE:
         _check.refuse("log_density", "spectrum", "of condition number kappa > 1", spectrum.L / spectrum.mu)
-    num_cells = max(2, math.ceil((stop - start) / math.log(2) * CELLS_PER_OCTAVE))
-    edges = np.linspace(start, stop, num_cells + 1)
-    inner = np.exp(edges[1:-1])
-    below = spectrum.cumulative(inner) if isinstance(spectrum, LogMeasure) else _node_cumulative(spectrum, edges[1:-1])
-    return LogDensity(frozen(edges), frozen(np.concatenate(([0.0], below, [1.0]))))
+    num_cells = max(2, math.ceil(span / math.log(2) * CELLS_PER_OCTAVE - EDGE_TOLERANCE))
+    heights = np.linspace(0.0, span, num_cells + 1)
+    if isinstance(spectrum, LogMeasure):
+        below = spectrum.cumulative(spectrum.mu * np.exp(heights[1:-1]))
+    else:
+        below = _node_cumulative(spectrum, heights[1:-1])
+    return LogDensity(frozen(heights + math.log(spectrum.mu)), frozen(np.concatenate(([0.0], below, [1.0]))))
 
 
 def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
@@ -143,7 +145,7 @@ def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
     if not (hasattr(spectrum, "mu") and hasattr(spectrum, "L")):
         raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a PowerLaw", spectrum))
     if spectrum.mu <= 0:
-        remedy = "Call prepare first, with a weight decay above 0 or with negatives='drop'."
+        remedy = "Call prepare with a weight decay above 0, or with negatives='drop'."
         _check.refuse(function, "spectrum", "positive (smallest eigenvalue mu > 0)", spectrum.mu, remedy)
 
 
@@ -163,11 +165,11 @@ def _formula_shares(measure: LogMeasure, beta: float) -> tuple[IntArray, Array]:
     return index[share > 0], share[share > 0]
 
 
-def _node_cumulative(spectrum: Spectrum, u: Array) -> Array:
-    """The distribution function at ``u``, each weight spread over the cell of its eigenvalue."""
-    distinct, place = np.unique(np.log(spectrum.eigenvalues), return_inverse=True)
+def _node_cumulative(spectrum: Spectrum, heights: Array) -> Array:
+    """The distribution function at ln(λ/μ) = ``heights``, each weight spread over the cell of its eigenvalue."""
+    distinct, place = np.unique(np.log(spectrum.eigenvalues / spectrum.mu), return_inverse=True)
     weights = np.bincount(place, weights=spectrum.weights)
     middles = (distinct[1:] + distinct[:-1]) / 2
     knots = np.concatenate((distinct[:1], middles, distinct[-1:]))
     below = np.concatenate(([0.0], np.cumsum(weights[:-1]), [1.0]))
-    return np.asarray(np.clip(PchipInterpolator(knots, below)(u), 0.0, 1.0))
+    return np.asarray(np.clip(PchipInterpolator(knots, below)(heights), 0.0, 1.0))

@@ -161,6 +161,8 @@ def _checked_weights(weights: Array, count: int) -> Array:
         _check.refuse("Spectrum", "weights", f"as long as 'eigenvalues' ({count})", f"{len(weights)} weights")
     if (weights < 0).any():
         _check.refuse("Spectrum", "weights", ">= 0", float(weights.min()))
+    if weights.max() > np.finfo(np.float64).max / count:
+        _check.refuse("Spectrum", "weights", "small enough to be summed", float(weights.max()), "Divide them first.")
     if not weights.any():
         _check.refuse("Spectrum", "weights", "above zero somewhere", "all zero")
     return weights
@@ -169,8 +171,6 @@ def _checked_weights(weights: Array, count: int) -> Array:
 def _normalised(weights: Array) -> Array:
     """Weights over their sum; left as they are, bit for bit, where they sum to 1 already."""
     total = math.fsum(weights)
-    if not math.isfinite(total):
-        _check.refuse("Spectrum", "weights", "small enough to be summed", total, "Divide them by the largest first.")
     return weights if abs(total - 1) <= 4 * np.finfo(np.float64).eps else weights / total
 
 

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eigencurve as ec
+
+
+@given(T=st.integers(1, 50), n=st.integers(0, 50))
+def test_warmup_rises_linearly_to_the_schedule_and_then_is_the_schedule(T, n):
+    f = ec.cosine(T, 0.8)
+    g = ec.warmup(f, n)
+    assert g.total_steps == T + n
+    assert_array_equal(g.values()[n:], f.values())
+    assert_allclose(np.diff(g.values()[: n + 1]), 0.8 / (n + 1), rtol=1e-9)
+    assert g(0) > 0
+
+
+@given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=5))
+def test_join_runs_every_part_in_full(lengths):
+    parts = [ec.linear(T, lr=1.0 + i) for i, T in enumerate(lengths)]
+    f = ec.join(parts)
+    assert f.total_steps == sum(lengths)
+    assert_array_equal(f.values(), np.concatenate([part.values() for part in parts]))
+
+
+def test_join_takes_a_hundred_parts():
+    assert ec.join([ec.constant(2, lr=1.0 + i) for i in range(100)])(199) == 100.0
+
+
+def test_only_schedules_are_composed():
+    with pytest.raises(TypeError, match=r"join: 'schedules' must be a Schedule, got 0.1"):
+        ec.join([ec.constant(3, 0.1), 0.1])
+    with pytest.raises(TypeError, match="warmup: 'schedule' must be a Schedule"):
+        ec.warmup(lambda _: 0.1, 3)
+    with pytest.raises(ValueError, match="join: 'schedules' must be at least one schedule"):
+        ec.join([])
+    with pytest.raises(ValueError, match="warmup: 'num_steps' must be >= 0, got -1"):
+        ec.warmup(ec.constant(3, 0.1), -1)

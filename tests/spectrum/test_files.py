@@ -1,0 +1,185 @@
+import io
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import eigencurve as ec
+
+SUFFIXES = [".npz", ".json", ".txt"]
+S = ec.Spectrum([-0.1, 1 / 3, 2.0, 1e-300], [0.3, 0.1, 1 / 7, 5e-12], dim=272_474)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(
+    pairs=st.lists(st.tuples(st.floats(allow_nan=False, allow_infinity=False), st.floats(0, 1)), min_size=1).filter(
+        lambda p: sum(w for _, w in p) > 1e-3
+    ),
+    dim=st.none() | st.integers(1, 10**12),
+)
+def test_round_trips_exactly(suffix, pairs, dim, tmp_path_factory):
+    path = tmp_path_factory.mktemp("spectra") / f"s{suffix}"
+    s = ec.Spectrum(*zip(*pairs, strict=True), dim=dim)
+    ec.save_spectrum(s, path)
+    assert ec.load_spectrum(path) == s
+
+
+def test_the_published_format_is_read(tmp_path, data_path):
+    path = data_path("spectra/resnet-18_cifar10.txt")
+    s = ec.load_spectrum(path)
+    table = np.loadtxt(path)
+    assert_array_equal(s.eigenvalues, np.sort(table[:, 0]))
+    assert len(s) == 5000
+    ec.save_spectrum(s, tmp_path / "copy.txt")
+    assert_array_equal(np.loadtxt(tmp_path / "copy.txt")[:, 0], s.eigenvalues)
+
+
+def test_unsorted_lines_comments_and_blank_lines_are_fine(tmp_path):
+    path = tmp_path / "s.txt"
+    path.write_text("# eigenvalue density\n\n 2.0 0.25\n-1e-3\t0.75  \n")
+    assert ec.load_spectrum(path) == ec.Spectrum([-1e-3, 2.0], [0.75, 0.25])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("content", [b"", b"  \n"])
+def test_an_empty_file_is_refused(suffix, content, tmp_path):
+    path = tmp_path / f"s{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"load_spectrum: 'path' must be not empty, got 'an empty file'.*s\."):
+        ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("1.0 0.5\n2.0\n", r"two numbers a line.*line 2: '2.0'"),
+        ("# head\n1.0 0.5\n2.0 0.5 7\n", r"line 3: '2.0 0.5 7'"),
+        ("1.0,0.5\n", r"line 1: '1.0,0.5'"),
+        ("1.0 0.5\nnan 0.5\n", r"a finite eigenvalue and a density >= 0.*line 2: 'nan 0.5'"),
+        ("1.0 0.5\n1.0 inf\n", r"line 2: '1.0 inf'"),
+        ("1.0 -0.5\n", r"line 1: '1.0 -0.5'"),
+        ("1.0 0\n2.0 0\n", r"'weights' must be above zero somewhere"),
+        ("# nothing\n", r"only comments"),
+    ],
+)
+def test_a_bad_line_is_named(text, match, tmp_path):
+    path = tmp_path / "s.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=match):
+        ec.load_spectrum(path)
+    assert path.read_text() == text
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+def test_pickled_objects_are_refused_and_not_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("objects.npz", eigenvalues=np.array([Bomb()], dtype=object), weights=np.ones(1))
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps(Bomb()))
+    for name in ("objects.npz", "pickle.npz"):
+        with pytest.raises(
+            ValueError, match=r"must be an .npz archive of plain arrays.*Pickled objects are not loaded"
+        ):
+            ec.load_spectrum(name)
+    assert not (tmp_path / "exploded").exists()
+
+
+def archive(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("s.npz", b"PK\x03\x04 damaged", "plain arrays"),
+        ("s.npz", b"text", "plain arrays"),
+        ("s.npz", archive(eigenvalues=np.ones(2)), "'eigenvalues' and 'weights'"),
+        ("s.npz", archive(eigenvalues=np.ones(2), weights=np.ones(3)), "as long as"),
+        ("s.npz", archive(eigenvalues=np.ones((2, 2)), weights=np.ones(2)), "one-dimensional"),
+        ("s.npz", archive(eigenvalues=np.array(["a"]), weights=np.ones(1)), "sequence of real numbers"),
+        ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), format="other"), "format 'eigencurve.spectrum'"),
+        ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), version=np.ones(3)), "plain arrays"),
+        ("s.json", b"{", "must be JSON"),
+        ("s.json", b"[1, 2]", "a JSON object"),
+        ("s.json", b"{}", "format 'eigencurve.spectrum'"),
+        ("s.json", json.dumps({"format": "eigencurve.spectrum", "version": 9}).encode(), "version 1.*Upgrade"),
+        ("s.json", b'{"format": "eigencurve.spectrum", "version": 1, "eigenvalues": [NaN], "weights": [1]}', "finite"),
+        (
+            "s.json",
+            b'{"format": "eigencurve.spectrum", "version": 1, "eigenvalues": [1], "weights": [1], "dim": "x"}',
+            "dim",
+        ),
+        ("s.txt", b"\xff\xfe\x00", "UTF-8"),
+    ],
+)
+def test_damaged_and_foreign_files_are_refused_and_left_alone(name, content, match, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=match) as caught:
+        ec.load_spectrum(path)
+    assert "load_spectrum" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_truncated_archive_is_refused(tmp_path):
+    path = tmp_path / "s.npz"
+    ec.save_spectrum(S, path)
+    whole = path.read_bytes()
+    for length in range(1, len(whole) - 1, 37):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="plain arrays"):
+            ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize("path", ["s.csv", "spectrum", "s.pkl"])
+def test_other_endings_are_refused(path, tmp_path):
+    for call in (lambda p: ec.save_spectrum(S, p), ec.load_spectrum):
+        with pytest.raises(ValueError, match=r"'path' must be a file name ending in .npz, .json, .txt"):
+            call(tmp_path / path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_file_and_wrong_type(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ec.load_spectrum(tmp_path / "none.npz")
+    with pytest.raises(TypeError, match="save_spectrum: 'spectrum' must be a Spectrum"):
+        ec.save_spectrum([1.0], tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_save_that_fails_half_way_leaves_the_old_file(suffix, failing, tmp_path, monkeypatch):
+    path = tmp_path / f"s{suffix}"
+    ec.save_spectrum(S, path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, failing, fail)
+    with pytest.raises(OSError, match="disk full"):
+        ec.save_spectrum(ec.Spectrum([1.0], [1]), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_saved_file_has_ordinary_permissions(tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("x")
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path)
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o600)
+    ec.save_spectrum(S, path)
+    assert path.stat().st_mode & 0o777 == 0o600

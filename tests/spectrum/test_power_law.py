@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+
+import eigencurve as ec
+from eigencurve.spectrum.likelihood import height_variance, mean_height
+
+exponents = st.floats(-3, 5)
+
+
+@given(alpha=exponents, kappa=st.floats(1.5, 1e8))
+def test_the_distribution_function_is_the_integral_of_the_density(alpha, kappa):
+    law = ec.PowerLaw(alpha, 0.01, 0.01 * kappa)
+    inside = 0.01 * kappa ** np.array([0.2, 0.7])
+    density = lambda u: math.exp((1 - alpha) * (u - (math.log(kappa) if alpha < 1 else 0)))  # noqa: E731
+    whole = quad(density, 0, math.log(kappa), epsabs=0, epsrel=1e-11, limit=200)[0]
+    parts = [quad(density, 0, math.log(x / 0.01), epsabs=0, epsrel=1e-11, limit=200)[0] for x in inside]
+    assert_allclose(law.cumulative(inside), np.array(parts) / whole, rtol=1e-7, atol=1e-300)
+    assert law.cumulative(law.mu) == 0
+    assert law.cumulative(law.L) == 1
+    assert law.kappa == pytest.approx(kappa)
+
+
+@given(alpha=st.floats(0.2, 4), kappa=st.floats(10, 1e7))
+def test_the_fit_finds_the_exponent_of_a_dense_sample(alpha, kappa):
+    law = ec.fit_power_law(ec.PowerLaw(alpha, 1e-3, 1e-3 * kappa).spectrum(num=4000))
+    assert law.alpha == pytest.approx(alpha, abs=2e-3)
+    assert law.distance < 0.01
+
+
+def test_the_error_is_the_spread_of_the_fits():
+    """500 samples of 400 eigenvalues: the spread of the fitted exponents is the error that each reports."""
+    rng = np.random.default_rng(1)
+    span = math.log(1e4)
+    fits = []
+    for _ in range(500):
+        x = -np.log1p(-rng.random(400) * (1 - math.exp(-0.8 * span))) / 0.8
+        x[0], x[1] = 0.0, span  # the range is known
+        fits.append(ec.fit_power_law(ec.Spectrum(np.exp(x), np.ones(400))))
+    alphas = np.array([fit.alpha for fit in fits])
+    reported = np.mean([fit.alpha_error for fit in fits])
+    # Two of 400 values are fixed, which shifts the mean by about 1 %; the spread of 500 fits is known to 3 %.
+    assert alphas.mean() == pytest.approx(1.8, abs=0.03)
+    assert alphas.std() == pytest.approx(reported, rel=0.12)
+
+
+def test_the_error_counts_parameters_where_the_dimension_is_known():
+    s = ec.PowerLaw(1.5, 1e-3, 10.0).spectrum(num=1000)
+    large = ec.Spectrum(s.eigenvalues, s.weights, dim=10**6)
+    assert ec.fit_power_law(s).alpha_error == pytest.approx(ec.fit_power_law(large).alpha_error * math.sqrt(1000))
+
+
+@given(rate=st.floats(-20, 20), span=st.floats(0.1, 30))
+def test_moments_of_the_truncated_exponential(rate, span):
+    # Scaled by the largest value of the density, so that quad sees nothing above 1.
+    density = lambda x: math.exp(-rate * x + min(0.0, rate) * span)  # noqa: E731
+    points = [span * (1 - 1e-3), span * 1e-3]
+    mass, first, second = (
+        quad(lambda x, k=k: x**k * density(x), 0, span, points=points, epsabs=0, epsrel=1e-10, limit=300)[0]
+        for k in (0, 1, 2)
+    )
+    assert mean_height(rate, span) == pytest.approx(first / mass, rel=1e-6)
+    assert height_variance(rate, span) == pytest.approx(second / mass - (first / mass) ** 2, rel=1e-4, abs=1e-9)
+
+
+def test_its_spectrum_spans_the_range_and_keeps_the_mass():
+    law = ec.PowerLaw(1.4, 2e-4, 50.0)
+    s = law.spectrum(num=300, dim=10**9)
+    assert (s.mu, s.L, len(s), s.dim) == (2e-4, 50.0, 300, 10**9)
+    assert_allclose(np.cumsum(s.weights)[149], law.cumulative(math.sqrt(s.eigenvalues[149] * s.eigenvalues[150])))
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ((1.5, 0.0, 1.0), "'mu' must be > 0"),
+        ((1.5, 1.0, 1.0), "'L' must be > mu = 1"),
+        ((float("nan"), 1.0, 2.0), "'alpha' must be finite"),
+    ],
+)
+def test_refuses_bad_settings(settings, match):
+    with pytest.raises(ValueError, match="PowerLaw: " + match):
+        ec.PowerLaw(*settings)
+
+
+def test_refuses_to_fit_a_point():
+    for s in (ec.Spectrum([2.0], [1]), ec.Spectrum([2.0, 2.0], [1, 1]), ec.Spectrum([1.0, 1e3], [1, 1e-12])):
+        with pytest.raises(ValueError, match="fit_power_law: 'spectrum' must be spread between mu and L"):
+            ec.fit_power_law(s)
+    with pytest.raises(ValueError, match="'num' must be >= 2"):
+        ec.PowerLaw(1.5, 1.0, 2.0).spectrum(num=1)
+
+
+def test_a_published_spectrum_is_a_power_law_above_its_bulk(data_path):
+    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_imagenet.txt")), weight_decay=1e-4)
+    law = ec.fit_power_law(p)
+    # Recorded from this fit; the paper shows the law in a figure and gives no number.
+    assert law.alpha == pytest.approx(1.23, abs=0.01)
+    assert 0 < law.distance < 0.25

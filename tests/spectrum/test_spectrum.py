@@ -1,0 +1,160 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eigencurve as ec
+
+finite = st.floats(-1e6, 1e6)
+pairs = st.lists(st.tuples(finite, st.floats(0, 1e3)), min_size=1, max_size=30).filter(
+    lambda p: sum(w for _, w in p) > 1e-6
+)
+
+
+@given(pairs=pairs)
+def test_is_sorted_normalised_and_read_only(pairs):
+    s = ec.Spectrum(*zip(*pairs, strict=True))
+    assert (np.diff(s.eigenvalues) >= 0).all()
+    assert_allclose(s.weights.sum(), 1, rtol=1e-12)
+    assert len(s) == len(pairs)
+    assert (s.mu, s.L) == (min(lam for lam, _ in pairs), max(lam for lam, _ in pairs))
+    with pytest.raises(ValueError, match="read-only"):
+        s.weights[0] = 2
+
+
+@given(pairs=pairs)
+def test_making_it_again_changes_no_bit(pairs):
+    s = ec.Spectrum(*zip(*pairs, strict=True), dim=7)
+    for twin in (ec.Spectrum(s.eigenvalues, s.weights, s.dim), pickle.loads(pickle.dumps(s))):
+        assert_array_equal(twin.weights, s.weights)
+        assert twin == s
+        assert hash(twin) == hash(s)
+    assert s != ec.Spectrum(s.eigenvalues, s.weights, dim=8)
+
+
+def test_keeps_its_own_copy_of_what_it_is_given():
+    mine = np.array([1.0, 2.0])
+    s = ec.Spectrum(mine, [1, 1])
+    mine[0] = 5
+    assert s.mu == 1.0
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "weights", "error", "match"),
+    [
+        ([1.0, float("nan")], [1, 1], ValueError, r"'eigenvalues' must be finite, got nan. It stands at position 1"),
+        ([float("inf")], [1], ValueError, r"'eigenvalues' must be finite, got inf"),
+        ([1.0, 2.0], [1, float("nan")], ValueError, r"'weights' must be finite"),
+        ([1.0, 2.0], [1, -0.5], ValueError, r"'weights' must be >= 0, got -0.5"),
+        ([1.0, 2.0], [0, 0], ValueError, r"'weights' must be above zero somewhere, got 'all zero'"),
+        ([1.0, 2.0], [1], ValueError, r"'weights' must be as long as 'eigenvalues' \(2\)"),
+        ([], [], ValueError, r"'eigenvalues' must be a non-empty one-dimensional"),
+        ([[1.0]], [1], ValueError, r"'eigenvalues' must be a non-empty one-dimensional"),
+        (["a"], [1], TypeError, r"'eigenvalues' must be a sequence of real numbers"),
+        ([1j], [1], TypeError, r"'eigenvalues' must be a sequence of real numbers"),
+        ([1.0, 2.0], [1e308, 1e308], ValueError, r"'weights' must be small enough to be summed"),
+    ],
+)
+def test_refuses_bad_values(eigenvalues, weights, error, match):
+    with pytest.raises(error, match="Spectrum: " + match):
+        ec.Spectrum(eigenvalues, weights)
+
+
+@pytest.mark.parametrize(("dim", "error"), [(0, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_refuses_a_bad_dimension(dim, error):
+    with pytest.raises(error, match="Spectrum: 'dim' must be"):
+        ec.Spectrum([1.0], [1], dim=dim)
+
+
+def test_from_matrix_is_exact():
+    rng = np.random.default_rng(0)
+    q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    eigenvalues = np.array([-2.0, 0.5, 0.5, 1.0, 3.0, 100.0])
+    matrix = q @ np.diag(eigenvalues) @ q.T
+    s = ec.Spectrum.from_matrix(matrix)
+    assert_allclose(s.eigenvalues, eigenvalues, atol=1e-12)
+    assert_allclose(s.weights, 1 / 6)
+    assert s.dim == 6
+
+
+@pytest.mark.parametrize(
+    ("matrix", "match"),
+    [
+        (np.ones((2, 3)), "must be square"),
+        (np.ones(3), "must be square"),
+        ([[1.0, 2.0], [0.0, 1.0]], r"must be symmetric, got .*Pass \(A \+ A.T\) / 2"),
+        ([[1.0, np.nan], [np.nan, 1.0]], "must be finite"),
+    ],
+)
+def test_from_matrix_refuses(matrix, match):
+    with pytest.raises(ValueError, match=r"Spectrum.from_matrix: 'matrix' " + match):
+        ec.Spectrum.from_matrix(matrix)
+
+
+@given(pairs=pairs, decay=st.floats(1e-6, 1.0))
+def test_prepare_adds_the_weight_decay_to_absolute_values(pairs, decay):
+    s = ec.Spectrum(*zip(*pairs, strict=True), dim=10)
+    p = ec.prepare(s, weight_decay=decay)
+    expected = sorted((abs(lam) + decay, w) for lam, w in zip(s.eigenvalues, s.weights, strict=True))
+    assert_allclose(p.eigenvalues, [lam for lam, _ in expected], rtol=1e-15)
+    assert_allclose(np.sort(p.weights), np.sort(s.weights), rtol=1e-12)
+    assert p.mu >= decay
+    assert p.dim == 10
+
+
+def test_prepare_drops_or_refuses_negatives():
+    s = ec.Spectrum([-1.0, 0.0, 3.0], [1, 1, 2], dim=400)
+    dropped = ec.prepare(s, weight_decay=0.5, negatives="drop")
+    assert_array_equal(dropped.eigenvalues, [0.5, 3.5])
+    assert_allclose(dropped.weights, [1 / 3, 2 / 3])
+    assert dropped.dim == 300
+    assert_array_equal(ec.prepare(s, negatives="drop").eigenvalues, [3.0])
+    with pytest.raises(ValueError, match=r"without negative eigenvalues, got -1.0. Use negatives='abs' or 'drop'"):
+        ec.prepare(s, weight_decay=0.5, negatives="error")
+    assert ec.prepare(ec.Spectrum([0.0, 1.0], [1, 1]), 0.1, negatives="error").mu == 0.1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (
+            lambda s: ec.prepare(s),
+            ValueError,
+            r"mu > 0\), got 0.0. Call prepare .*weight decay above 0, or with negatives='drop'",
+        ),
+        (lambda s: ec.prepare(s, weight_decay=-1.0), ValueError, r"'weight_decay' must be >= 0"),
+        (lambda s: ec.prepare(s, negatives="clip"), ValueError, r"'negatives' must be one of 'abs', 'drop', 'error'"),
+        (lambda _: ec.prepare(ec.Spectrum([-1.0, 0.0], [1, 1]), negatives="drop"), ValueError, r"Nothing is left"),
+        (lambda _: ec.prepare([1.0]), TypeError, r"'spectrum' must be a Spectrum"),
+        (lambda s: s.kappa, ValueError, r"kappa: 'spectrum' must be positive"),
+        (lambda s: s.describe(), ValueError, r"describe: 'spectrum' must be positive"),
+    ],
+)
+def test_refuses_what_cannot_be_prepared(call, error, match):
+    with pytest.raises(error, match=match):
+        call(ec.Spectrum([-1.0, 0.0, 3.0], [1, 1, 2]))
+
+
+def test_description_says_it_all():
+    s = ec.Spectrum([-0.5, 0.0, 1.0, 100.0], [1, 5, 3, 1], dim=1234)
+    d = s.describe(weight_decay=0.01)
+    p = ec.prepare(s, 0.01)
+    assert (d.dim, d.num_nodes, d.kappa) == (1234, 4, p.kappa)
+    assert d.fraction_negative == pytest.approx(0.1)
+    assert d.extra_term == ec.extra_term(p)
+    assert d.exponent == ec.fit_power_law(p).alpha
+    assert_array_equal(d.octaves.share, ec.group(p).share)
+    text = str(d)
+    for part in ("1,234", "10.00%", f"{d.extra_term:.2f}", "condition kappa", "power-law exponent", "share per octave"):
+        assert part in text
+    assert len(text.splitlines()) == 8 + 1 + len(d.octaves)
+
+
+def test_description_of_equal_eigenvalues_has_no_exponent():
+    d = ec.Spectrum([2.0], [1]).describe()
+    assert d.exponent is None
+    assert "none" in str(d)
+    assert ec.Spectrum([1.0, 1.0 + 1e-9], [1, 1e-12]).describe().kappa > 1
