@@ -81,11 +81,14 @@ def marginal_gain(share: Array, slope: Array, lengths: Array) -> Array:
 
 
 def kkt_residual(gain: Array, lengths: Array) -> float:
-    r"""How far the gains :math:`g_i` are from the conditions of an optimum, relative to the largest.
+    r"""How far the gains :math:`g_i` are from the conditions of an optimum, as a fraction of :math:`\nu T`.
 
-    .. math:: g_i = \nu \text{ where } \Delta_i > 0, \qquad g_i \le \nu \text{ where } \Delta_i = 0
+    .. math:: g_i \le \nu, \qquad \Delta_i\,(\nu - g_i) = 0
+
+    With :math:`\nu = \max_i g_i` the first holds; the residual is the largest left side of the second.
     """
-    return float(1 - gain[lengths > 0].min() / gain.max())
+    best = float(gain.max())
+    return float((lengths * (best - gain)).max()) / (best * math.fsum(lengths))
 
 
 def schedule_for(spectrum: Spectrum | PowerLaw, lengths: Array, beta: float = 2.0) -> Eigencurve:

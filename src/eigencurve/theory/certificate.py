@@ -10,6 +10,7 @@ from eigencurve._arrays import Array
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, inverse_time
 from eigencurve.schedules.compose import join
+from eigencurve.theory.kernels import SMALLEST
 from eigencurve.theory.nodes import Nodes
 
 
@@ -75,4 +76,5 @@ def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = cap / (2 - cap) * nodes.noise
         moved = rest + (nodes.error - rest) * np.exp(2 * count * np.log1p(-np.minimum(cap, 1.0)))
-    return np.where(count > 0, moved, nodes.error)
+    # What the recursion takes for zero is zero here too, or the bound would be above it.
+    return np.where(count > 0, np.where(moved < 10 * SMALLEST, 0.0, moved), nodes.error)

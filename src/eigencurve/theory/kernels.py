@@ -18,8 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # A run of this many equal rates is cheaper in closed form than step by step.
 SHORTEST_RUN = 32
-# An error below this is zero: smaller numbers are slow to compute with and nothing is made of them.
-SMALLEST = 1e-290
+# An error below this, the smallest normal float64, is zero: what is smaller is slow to compute with and inexact.
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def compiled(fast: bool) -> Callable[[F], F]:

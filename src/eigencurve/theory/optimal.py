@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +45,10 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """How far above the certificate the loss is, as a fraction of it; 0 where both are 0."""
-        return 0.0 if self.loss == self.lower_bound else self.loss / self.lower_bound - 1
+        """How far above the certificate the loss is, as a fraction of it; infinite above a certificate of 0."""
+        if self.lower_bound == 0:
+            return 0.0 if self.loss == 0 else math.inf
+        return self.loss / self.lower_bound - 1
 
 
 def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> Search:
