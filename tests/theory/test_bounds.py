@@ -61,13 +61,9 @@ class TestProposition2:
 
     def test_the_step_that_its_proof_forgets_matters(self):
         """The proof lets the noise of step k shrink in step k itself; that variance is below the true one."""
-        lam, T = 1.0, 3  # one eigenvalue: eta_k = 1/(1 + k)
-        true = sum(
-            (1 / (1 + k)) ** 2 * math.prod((1 - 1 / (1 + i)) ** 2 for i in range(k + 1, T + 1)) for k in (1, 2, 3)
-        )
-        proof = sum(
-            math.exp(-2 * lam * sum(1 / (1 + i) for i in range(k, T + 1))) * (1 / (1 + k)) ** 2 for k in (1, 2, 3)
-        )
+        eta = {k: 1 / (1 + k) for k in (1, 2, 3)}  # one eigenvalue, λ = μ = L = 1
+        true = sum(eta[k] ** 2 * math.prod((1 - eta[i]) ** 2 for i in range(k + 1, 4)) for k in eta)
+        proof = sum(eta[k] ** 2 * math.exp(-2 * sum(eta[i] for i in range(k, 4))) for k in eta)
         assert proof < 0.6 * true
 
 

@@ -155,7 +155,9 @@ class TestDivergence:
     @pytest.mark.parametrize("momentum", [0.0, 0.3])
     def test_is_reported_by_name(self, f, momentum):
         q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum)
-        with pytest.raises(DivergenceError, match="the schedule diverges, seen after .* at the eigenvalue 2") as caught:
+        with pytest.raises(
+            DivergenceError, match=r"the schedule diverges, seen after .* at the eigenvalue 2"
+        ) as caught:
             q.expected_loss(f)
         assert caught.value.eigenvalue == 2.0
         assert caught.value.limit == 1 + momentum
@@ -232,7 +234,7 @@ def test_refuses_a_bad_question(call, error, match):
 def test_there_is_no_certificate_with_momentum():
     q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum=0.9)
     for call in (q.lower_bound, q.optimal_schedule):
-        with pytest.raises(ValueError, match="'momentum' must be 0, got 0.9"):
+        with pytest.raises(ValueError, match=r"'momentum' must be 0, got 0.9"):
             call(10, 1.0)
 
 
