@@ -102,6 +102,7 @@ def figure(sweeps: list[Sweep]) -> Figure:
             style = {"color": COLOURS[k], "linestyle": DASHES[k], "marker": "."}
             axes.plot(sweep.points, sweep.scaled[name], label=name, **style)
         axes.set(xscale="log", yscale="log", xlabel=sweep.along, title=sweep.spectrum if sweep.along == "T" else "")
+        axes.set_ylim(0.3, 300)
         axes.grid(alpha=0.3)
     for row in panels:
         row[0].set_ylabel("loss · T / σ²")

@@ -28,8 +28,8 @@ def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
     held = _steps_at_cap(nodes, cap, total_steps)
     error = _after_cap(nodes, cap, held)
     left = total_steps - held
-    with np.errstate(invalid="ignore", divide="ignore"):
-        free = np.where(nodes.noise > 0, error * nodes.noise / (nodes.noise + left * error), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        free = np.where(nodes.noise > 0, error / (1 + left * error / nodes.noise), 0.0)
     return 0.5 * float(nodes.weights @ np.where(left > 0, free, error))
 
 

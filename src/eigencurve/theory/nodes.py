@@ -47,7 +47,7 @@ def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArr
     """Index and lower edge of the non-empty octaves [μ 2^i, μ 2^(i+1)), and which of them each node lies in."""
     groups = group(spectrum, beta=2.0)
     place = np.searchsorted(groups.lower * (1 - EDGE_TOLERANCE), nodes.lam, side="right") - 1
-    return groups.index, groups.lower, place.astype(np.int64)
+    return groups.index, groups.lower, np.maximum(place, 0).astype(np.int64)
 
 
 def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:

@@ -21,6 +21,8 @@ from eigencurve.theory.tuning import best_of, classic_schedules, tuned
 # Knots of the three passes, each started where the one before ended: half evenly spread, half towards the end.
 LEVELS = (32, 128, 512)
 MAX_ITERATIONS = 300
+# Where the loss is this many times that at the start, the line search has to step back; it cannot use infinity.
+DIVERGED = 1e6
 # The search is over ln(rate): rates span orders of magnitude towards the end. Below this fraction of max_lr is zero.
 SMALLEST_RATE = 1e-12
 
@@ -34,7 +36,7 @@ class Search:
         loss: its expected loss.
         lower_bound: the certificate; no schedule is below it.
         start: the name of the classic schedule that the search began from.
-        status: ``"optimised"``, ``"iteration limit"``, or ``"classic"`` where a classic schedule was best.
+        status: ``"optimised"``, ``"not converged"``, or ``"classic"`` where a classic schedule was best.
     """
 
     schedule: Schedule
@@ -65,7 +67,7 @@ def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) ->
     rates, knots, converged = _descend(few, np.array(classics[start].values()), max_lr)
     finalists = {**classics, "": piecewise(total_steps, knots.astype(np.float64), rates)}
     winner, losses = best_of(nodes, finalists)
-    status = "classic" if winner else ("optimised" if converged else "iteration limit")
+    status = "classic" if winner else ("optimised" if converged else "not converged")
     bound = certificate(nodes, total_steps, max_lr)
     return Search(finalists[winner], float(losses.min()), bound, start, status)
 
@@ -111,6 +113,8 @@ def _pass(nodes: Nodes, knots: IntArray, values: Array, total_steps: int, max_lr
     def objective(logs: Array) -> tuple[float, Array]:
         rates = max_lr * np.exp(logs)
         loss, slopes = rates_gradient(nodes, np.interp(steps, knots, rates))
+        if not loss < DIVERGED * scale:
+            return DIVERGED, np.zeros(len(knots))
         low, high = np.bincount(segment, slopes * (1 - part), len(knots)), np.bincount(upper, slopes * part, len(knots))
         return loss / scale, (low + high) * rates / scale
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
@@ -179,9 +180,9 @@ def _advance(momentum: float, lam: Array, noise: Array, bias: Array, variance: A
         advance(lam[part], noise[part], bias[part], variance[part], rates)
 
 
-def _tame(nodes: Nodes, error: Array) -> Array:
-    """Where the error is a number within the growth limit; NaN is not."""
-    return np.asarray(error <= GROWTH_LIMIT * (nodes.error + nodes.noise))
+def _tame(nodes: Nodes, error: Array) -> NDArray[np.bool_]:
+    """Where the error is a finite number within the growth limit."""
+    return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
 
 
 def _require_finite(nodes: Nodes, bias: Array, variance: Array, step: int) -> None:

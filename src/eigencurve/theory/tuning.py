@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from eigencurve._arrays import Array
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay
+from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay, wsd
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import elastic_step
 from eigencurve.schedules.serial import schedule_from_dict
@@ -50,7 +50,9 @@ def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
     if not math.isfinite(losses[best]):
         return _within(schedule, limit * float(GRID[0]), max_lr)
     bracket = (logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)])
-    found = minimize_scalar(loss, bounds=bracket, method="bounded", options={"xatol": 1e-4, "maxiter": 25})
+    ceiling = 1e3 * (float(losses[best]) or 1.0)  # Brent's method cannot reckon with infinity
+    options = {"xatol": 1e-4, "maxiter": 25}
+    found = minimize_scalar(lambda x: min(loss(x), ceiling), bounds=bracket, method="bounded", options=options)
     choice = found.x if found.fun < losses[best] else logs[best]
     return _within(schedule, limit * math.exp(choice), max_lr)
 
@@ -58,7 +60,7 @@ def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
 def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> dict[str, Schedule]:
     """The schedules of today at peak rate ``max_lr``, Eigencurve, and the best one of a few single eigenvalues."""
     T, lr = total_steps, max_lr
-    classics = {
+    classics: dict[str, Schedule] = {
         "constant": constant(T, lr),
         "linear": linear(T, lr),
         "cosine": cosine(T, lr),
@@ -66,6 +68,7 @@ def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr
         "elastic step": elastic_step(T, lr),
         "exponential": exponential(T, lr, lr / 1000),
         "inverse time": inverse_time(T, lr, lr / 100),
+        "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
     }
     if spectrum.kappa > 1:
         classics["eigencurve"] = eigencurve(spectrum, T, lr)
