@@ -1,9 +1,11 @@
 """Eigencurve: the learning-rate schedule that the curvature of your loss calls for.
 
-The names here are the NumPy core: spectra, schedules. Importing them loads no deep-learning framework.
+The names here are the NumPy core: spectra, schedules, theory. Importing them loads no deep-learning framework;
+``NoisyQuadratic`` loads its compiler, numba, when it is first asked for.
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import (
@@ -21,10 +23,15 @@ from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.schedules.serial import schedule_from_dict
+from eigencurve.schedules.table import piecewise
 from eigencurve.spectrum.files import load_spectrum, save_spectrum
 from eigencurve.spectrum.groups import Groups, LogDensity, extra_term, group, log_density
 from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
 from eigencurve.spectrum.spectrum import Spectrum, prepare
+
+if TYPE_CHECKING:
+    from eigencurve.theory.quadratic import NoisyQuadratic
+    from eigencurve.theory.recursion import DivergenceError
 
 try:
     __version__ = version("eigencurve")
@@ -37,6 +44,21 @@ __all__ = [
     "log_density", "prepare", "save_spectrum",
     # schedules
     "Schedule", "constant", "cosine", "cosine_power", "eigencurve", "elastic_step", "exponential",
-    "hold_then_decay", "inverse_time", "join", "linear", "multistep", "schedule_from_dict", "step_decay", "warmup",
-    "wsd",
+    "hold_then_decay", "inverse_time", "join", "linear", "multistep", "piecewise", "schedule_from_dict", "step_decay",
+    "warmup", "wsd",
+    # theory
+    "DivergenceError", "NoisyQuadratic",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """``NoisyQuadratic`` and its exception, on first use: importing numba takes longer than all the rest."""
+    if name not in ("DivergenceError", "NoisyQuadratic"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from eigencurve.theory import quadratic, recursion
+
+    return getattr(quadratic if name == "NoisyQuadratic" else recursion, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,13 +9,14 @@ from eigencurve import _check
 from eigencurve.schedules import classic, compose, practical
 from eigencurve.schedules.base import VERSION, Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.table import Piecewise
 
 KINDS: dict[str, type[Schedule]] = {
     cls.kind: cls
     for cls in (
         classic.Constant, classic.InverseTime, classic.Exponential, classic.Cosine, classic.Linear, classic.StepDecay,
         classic.MultiStep, classic.HoldThenDecay, practical.CosinePower, practical.ElasticStep, compose.Warmup,
-        compose.Join, Eigencurve,
+        compose.Join, Eigencurve, Piecewise,
     )
 }  # fmt: skip
 

@@ -1,0 +1,70 @@
+"""A schedule given by numbers: straight lines through (step, rate) knots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve.schedules.base import Schedule
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Piecewise(Schedule):
+    """See :func:`piecewise`."""
+
+    kind: ClassVar[str] = "piecewise"
+    total_steps: int
+    knots: Array
+    rates: Array
+    lr: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        knots = _check.vector(self.kind, "knots", self.knots)
+        rates = _check.vector(self.kind, "rates", self.rates)
+        object.__setattr__(self, "lr", float(rates[0]))
+        if rates[0] <= 0:
+            _check.refuse(self.kind, "rates", "> 0 at the first knot", float(rates[0]))
+        self._settle(knots=frozen(knots), rates=frozen(rates))
+        _check_table(self)
+
+    def _rates(self, steps: IntArray) -> Array:
+        return np.interp(steps, self.knots, self.rates)
+
+    def __repr__(self) -> str:
+        return f"Piecewise(total_steps={self.total_steps}, lr={self.lr:g}, {len(self.knots)} knots)"
+
+
+def piecewise(total_steps: int, knots: Sequence[float] | Array, rates: Sequence[float] | Array) -> Piecewise:
+    r"""Straight lines through the points (knot, rate).
+
+    .. math:: \eta_t = \eta_i + (\eta_{i+1} - \eta_i)\,\frac{t - k_i}{k_{i+1} - k_i}
+              \quad\text{for}\quad k_i \le t \le k_{i+1}
+
+    Args:
+        total_steps: T.
+        knots: increasing steps, the first 0 and the last at least T-1 (so that every step lies between two); one
+            knot alone is a constant rate.
+        rates: the rate at each knot, not negative; the first above 0.
+
+    Raises:
+        ValueError: knots that do not increase or do not cover the run, a negative rate, different lengths.
+
+    >>> piecewise(5, knots=[0, 1, 4], rates=[1.0, 0.5, 0.2]).values()
+    array([1. , 0.5, 0.4, 0.3, 0.2])
+    """
+    return Piecewise(total_steps, np.asarray(knots), np.asarray(rates))
+
+
+def _check_table(table: Piecewise) -> None:
+    knots, rates, last = table.knots, table.rates, table.total_steps - 1
+    if len(knots) != len(rates):
+        _check.refuse(table.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
+    if knots[0] != 0 or (np.diff(knots) <= 0).any() or (len(knots) > 1 and knots[-1] < last):
+        _check.refuse(table.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
+    if (rates < 0).any():
+        _check.refuse(table.kind, "rates", ">= 0", float(rates.min()))

@@ -1,0 +1,109 @@
+"""The interval lengths Δ_i that minimise Lemma 1's variance bound, with the proof that they do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, frozen
+from eigencurve.schedules.allocation import optimal_allocation, sqrt_allocation, variance_term
+from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.spectrum.groups import Groups, group
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    r"""Interval lengths for the groups of a spectrum, and how far from the best they are.
+
+    Attributes:
+        groups: the non-empty groups, one length each.
+        slope: :math:`a_i = \beta^i/\kappa`, the slope of the denominator on group i.
+        lengths: Δ_i, not negative, summing to T.
+        value: :math:`V(\Delta) = \sum_i a_i s_i / D_i` of Lemma 1's variance.
+        kkt_residual: see :func:`kkt_residual`; 0 at the optimum.
+        gap: the most by which a better choice could lower V, as a fraction of V.
+    """
+
+    groups: Groups
+    slope: Array
+    lengths: Array
+    value: float
+    kkt_residual: float
+    gap: float
+
+
+def allocate(
+    spectrum: Spectrum | PowerLaw, total_steps: int, beta: float = 2.0, allocation: str = "optimal"
+) -> Allocation:
+    r"""Share out T steps among the groups of ``spectrum``.
+
+    .. math:: \min_{\Delta \ge 0,\, \sum\Delta = T} V(\Delta), \qquad
+              V(\Delta) = \sum_i \frac{a_i s_i}{1 + \sum_{j \le i} a_j\Delta_j}
+
+    V is convex, so the Karush-Kuhn-Tucker conditions, checked here, prove the optimum.
+
+    Args:
+        spectrum: positive, from :func:`prepare`; or a power law.
+        total_steps: T.
+        beta: above 1.
+        allocation: ``"optimal"``, or ``"sqrt"`` for the paper's Δ_i ∝ √s_i.
+
+    Reference: arXiv:2110.14109, Lemma 1, and the remark that "a better allocation can be calculated".
+
+    >>> a = allocate(Spectrum([1.0, 2.0, 4.0], [4, 2, 1]), total_steps=700)
+    >>> a.lengths.round(2), a.kkt_residual < 1e-12
+    (array([579.21, 120.79,   0.  ]), True)
+    """
+    steps = _check.whole("allocate", "total_steps", total_steps, minimum=1)
+    _check.choice("allocate", "allocation", allocation, ("optimal", "sqrt"))
+    groups = group(spectrum, beta)
+    slope = groups.lower / spectrum.L
+    best = allocation == "optimal"
+    lengths = optimal_allocation(groups.share, slope, steps) if best else sqrt_allocation(groups.share, steps)
+    value = variance_term(groups.share, slope, lengths)
+    pull = marginal_gain(groups.share, slope, lengths)
+    gap = (steps * float(pull.max()) - float(pull @ lengths)) / value
+    return Allocation(groups, frozen(slope), frozen(lengths), value, kkt_residual(pull, lengths), gap)
+
+
+def marginal_gain(share: Array, slope: Array, lengths: Array) -> Array:
+    r"""How much one more step in each group would lower V.
+
+    .. math:: -\frac{\partial V}{\partial\Delta_i} = a_i\sum_{k \ge i} \frac{a_k s_k}{D_k^2}
+    """
+    denominator = 1 + np.cumsum(slope * lengths)
+    return np.asarray(slope * np.cumsum((slope * share / denominator**2)[::-1])[::-1])
+
+
+def kkt_residual(gain: Array, lengths: Array) -> float:
+    r"""How far the gains :math:`g_i` are from the conditions of an optimum, as a fraction of :math:`\nu T`.
+
+    .. math:: g_i \le \nu, \qquad \Delta_i\,(\nu - g_i) = 0
+
+    With :math:`\nu = \max_i g_i` the first holds; the residual is the largest left side of the second.
+    """
+    best = float(gain.max())
+    return float((lengths * (best - gain)).max()) / (best * math.fsum(lengths))
+
+
+def schedule_for(spectrum: Spectrum | PowerLaw, lengths: Array, beta: float = 2.0) -> Eigencurve:
+    """The schedule of Lemma 1, at its own rate 1/L, for any lengths Δ_i of the non-empty groups.
+
+    They must sum to a whole number of steps. A length that is lost in rounding beside T has no interval.
+    """
+    delta = _check.vector("schedule_for", "lengths", lengths)
+    slope = group(spectrum, beta).lower / spectrum.L
+    total = round(math.fsum(delta))
+    if len(delta) != len(slope) or (delta < 0).any():
+        _check.refuse("schedule_for", "lengths", f"{len(slope)} numbers >= 0, one a non-empty group", lengths)
+    if total < 1 or abs(math.fsum(delta) - total) > 1e-9 * total:
+        _check.refuse("schedule_for", "lengths", "of a whole sum >= 1", math.fsum(delta))
+    times = np.minimum(np.concatenate(([0.0], np.cumsum(delta))), total)
+    heights = 1 + np.concatenate(([0.0], np.cumsum(delta * slope)))
+    inner = np.concatenate((np.diff(times) > 0, [False])) & (times < total)
+    return Eigencurve(total, 1 / spectrum.L, np.append(times[inner], total), np.append(heights[inner], heights[-1]))

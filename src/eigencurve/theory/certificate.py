@@ -1,0 +1,80 @@
+"""The certificate: a loss that no schedule can beat, and the schedule that meets it for one eigenvalue."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from eigencurve._arrays import Array
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.classic import constant, inverse_time
+from eigencurve.schedules.compose import join
+from eigencurve.theory.kernels import SMALLEST
+from eigencurve.theory.nodes import Nodes
+
+
+def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
+    r"""½ Σ w_j e_j where every coordinate takes the steps that are best for it alone.
+
+    .. math:: e \leftarrow \min_{0 \le x \le c}\,(1-x)^2e + x^2\sigma^2, \qquad c = \eta_{\max}\lambda_j,
+              \qquad x = \min\bigl(c, \tfrac{e}{e+\sigma^2}\bigr)
+
+    The minimum grows with e, so the best first step is part of the best run, and a schedule that all coordinates
+    share does no better in any of them. In closed form: the error shrinks geometrically while
+    :math:`e/(e+\sigma^2) > c`, and from then on :math:`1/e` grows by :math:`1/\sigma^2` a step.
+    """
+    cap = max_lr * nodes.lam
+    held = _steps_at_cap(nodes, cap, total_steps)
+    error = _after_cap(nodes, cap, held)
+    left = total_steps - held
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        free = np.where(nodes.noise > 0, error / (1 + left * error / nodes.noise), 0.0)
+    return 0.5 * float(nodes.weights @ np.where(left > 0, free, error))
+
+
+def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) -> Schedule:
+    r"""The schedule that is best for one eigenvalue: ``max_lr``, then inverse time decay.
+
+    .. math:: \eta_t = \min\Bigl(\eta_{\max},\; \frac{1}{\lambda\,(1 + \sigma^2/e_k + t - k)}\Bigr)
+
+    from the step k on at which the best step :math:`e_k/(e_k+\sigma^2)` no longer exceeds :math:`\eta_{\max}\lambda`.
+    Where all eigenvalues are equal its loss is the certificate.
+    """
+    at = slice(node, node + 1)
+    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], nodes.momentum)
+    cap = max_lr * one.lam
+    held = int(_steps_at_cap(one, cap, total_steps)[0])
+    if held == total_steps:
+        return constant(total_steps, max_lr)
+    error = float(_after_cap(one, cap, np.array([held]))[0])
+    lam, left = float(one.lam[0]), total_steps - held
+    ratio = float(one.noise[0]) / error if error > 0 else math.inf
+    if not math.isfinite(ratio):
+        return constant(total_steps, max_lr)
+    if one.noise[0] == 0:  # one step of 1/λ ends at zero, and any more keep it there
+        tail: Schedule = constant(left, 1 / lam)
+    else:
+        tail = inverse_time(left, min(max_lr, 1 / (lam * (1 + ratio))), 1 / (lam * (ratio + left)))
+    return join([constant(held, max_lr), tail]) if held else tail
+
+
+def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
+    """How many steps each coordinate would rather go further than ``cap`` lets it."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        enough = np.where(cap < 1, cap / (1 - cap) * nodes.noise, np.inf)
+        rest = cap / (2 - cap) * nodes.noise
+        # e falls from e_0 towards rest < enough, by the factor (1 - cap)² a step
+        count = np.ceil(np.log((enough - rest) / (nodes.error - rest)) / (2 * np.log1p(-cap)))
+    count = np.where(nodes.noise == 0, np.where(cap < 1, total_steps, 0.0), count)
+    count = np.where((nodes.error <= enough) & ~((nodes.noise == 0) & (cap < 1)), 0.0, count)
+    return np.asarray(np.clip(np.nan_to_num(count), 0, total_steps))
+
+
+def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:
+    """The error after ``count`` steps of ``cap``; those with no such step keep theirs."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = cap / (2 - cap) * nodes.noise
+        moved = rest + (nodes.error - rest) * np.exp(2 * count * np.log1p(-np.minimum(cap, 1.0)))
+    # What the recursion takes for zero is zero here too, or the bound would be above it.
+    return np.where(count > 0, np.where(moved < 10 * SMALLEST, 0.0, moved), nodes.error)

@@ -1,0 +1,73 @@
+"""Schedules side by side: expected loss, its parts, and the gap to the certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eigencurve.schedules.base import Schedule
+
+
+@dataclass(frozen=True)
+class Row:
+    """One schedule of a :class:`Comparison`.
+
+    Attributes:
+        name: what it was called.
+        schedule: the schedule, at its tuned rate where that was asked for.
+        peak: its largest learning rate.
+        bias, variance, loss: of its expected loss; None where it diverges.
+        gap: the loss over the lower bound, less 1; None where there is no bound or no loss.
+        status: ``"finite"`` or ``"diverged"``.
+    """
+
+    name: str
+    schedule: Schedule
+    peak: float
+    bias: float | None
+    variance: float | None
+    loss: float | None
+    gap: float | None
+    status: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows from the lowest loss up, those that diverge last; ``print`` shows a table.
+
+    Attributes:
+        rows: one a schedule.
+        lower_bound: what no schedule with rates up to ``max_lr`` can beat; None with momentum.
+        max_lr: the rate that the bound allows.
+        total_steps: T.
+    """
+
+    rows: tuple[Row, ...]
+    lower_bound: float | None
+    max_lr: float
+    total_steps: int
+
+    def __getitem__(self, name: str) -> Row:
+        return next(row for row in self.rows if row.name == name)
+
+    def __str__(self) -> str:
+        width = max(12, *(len(row.name) for row in self.rows))
+        best = self.rows[0].loss
+        columns = f"{'peak lr':>11} {'loss':>11} {'bias':>11} {'variance':>11} {'x best':>8} {'gap':>9}"
+        lines = [_line(row, width, best) for row in self.rows]
+        bound = "none with momentum" if self.lower_bound is None else f"{self.lower_bound:.6g}"
+        foot = f"{'lower bound':<{width}} {self.max_lr:>11.4g} {bound:>11}   over {self.total_steps:,} steps"
+        return "\n".join([f"{'schedule':<{width}} {columns}", *lines, foot])
+
+
+def ranked(rows: list[Row]) -> tuple[Row, ...]:
+    """``rows`` from the lowest loss up, those that diverge last."""
+    return tuple(sorted(rows, key=lambda row: float("inf") if row.loss is None else row.loss))
+
+
+def _line(row: Row, width: int, best: float | None) -> str:
+    start = f"{row.name:<{width}} {row.peak:>11.4g}"
+    if row.loss is None or row.bias is None or row.variance is None:
+        return f"{start} {row.status:>11}"
+    ratio = f"{row.loss / best:.3f}" if best else "-"
+    gap = "-" if row.gap is None else f"{row.gap:.3%}"
+    return f"{start} {row.loss:>11.5g} {row.bias:>11.4g} {row.variance:>11.4g} {ratio:>8} {gap:>9}"

@@ -1,0 +1,58 @@
+"""SGD's expected error on a quadratic, transcribed literally: one coordinate, one step at a time."""
+
+
+def parts(eigenvalues, weights, noise, error, rates, number=float):
+    """½ Σ w_j b_j and ½ Σ w_j v_j after the steps of ``rates``, in the arithmetic of ``number``."""
+    bias = variance = number(0)
+    for lam, weight, sigma2, e in zip(eigenvalues, weights, noise, error, strict=True):
+        b, v = number(e), number(0)
+        for eta in rates:
+            x = number(eta) * number(lam)
+            b = (1 - x) ** 2 * b
+            v = (1 - x) ** 2 * v + x**2 * number(sigma2)
+        bias += number(weight) * b / 2
+        variance += number(weight) * v / 2
+    return bias, variance
+
+
+def momentum_loss(eigenvalues, weights, noise, error, rates, m):
+    """The same with momentum, from the state (w, v) and the matrices of one step: S <- A S Aᵀ + Q."""
+    loss = 0.0
+    for lam, weight, sigma2, e in zip(eigenvalues, weights, noise, error, strict=True):
+        s = [[e / lam, 0.0], [0.0, 0.0]]
+        for eta in rates:
+            # v' = m v + lam w - n, w' = w - eta v'
+            a = [[1 - eta * lam, -eta * m], [lam, m]]
+            n = [eta, -1.0]
+            s = [
+                [
+                    sum(a[i][k] * s[k][q] * a[j][q] for k in range(2) for q in range(2)) + n[i] * n[j] * sigma2 * lam
+                    for j in range(2)
+                ]
+                for i in range(2)
+            ]
+        loss += weight * lam * s[0][0] / 2
+    return loss
+
+
+def certificate(eigenvalues, weights, noise, error, T, max_lr):
+    """Every coordinate takes its own best step, T times."""
+    loss = 0.0
+    for lam, weight, sigma2, e in zip(eigenvalues, weights, noise, error, strict=True):
+        for _ in range(T):
+            wish = e / (e + sigma2) if e > 0 else 0.0
+            x = min(max_lr * lam, wish)
+            e = (1 - x) ** 2 * e + x**2 * sigma2
+        loss += weight * e / 2
+    return loss
+
+
+def coordinatewise(weights, noise, error, T):
+    """Proposition 1's own rate for every coordinate: x = 1/(t+1), t = 1 ... T."""
+    loss = 0.0
+    for weight, sigma2, e in zip(weights, noise, error, strict=True):
+        for t in range(1, T + 1):
+            x = 1 / (t + 1)
+            e = (1 - x) ** 2 * e + x**2 * sigma2
+        loss += weight * e / 2
+    return loss
