@@ -38,7 +38,7 @@ def test_a_table_is_made_from_the_store_and_again_without_running(here):
     first = run(*ONE, "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
-    assert len(found["tables"]["1"]) == 11
+    assert len(found["tables"]["1"]) == 12
     for row in found["tables"]["1"]:
         assert len(row["fresh"]) + row["fresh_diverged"] == 5
     rows = Store(here / "eigencurve.sqlite").rows(found["experiment"])

@@ -20,6 +20,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import cosine_power, elastic_step
+from eigencurve.schedules.table import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 
 ALPHA = 1e-3
@@ -162,6 +163,8 @@ def make_schedule(settings: Mapping[str, Any], problem: RidgeProblem) -> Schedul
         return eigencurve(problem.spectrum, total, lr, last, settings["beta"], settings["allocation"])
     if kind == "cosine_power":
         return cosine_power(total, lr, last, settings["alpha"])
+    if kind == "best":
+        return piecewise(total, *zip(*settings["curve"], strict=True))
     decays = {"inverse_time": inverse_time, "exponential": exponential, "cosine": cosine}
     if kind not in decays:
         _check.refuse("make_schedule", "schedule", "one of the grid's", kind)

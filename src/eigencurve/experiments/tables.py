@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from eigencurve import _check
 from eigencurve.experiments.data.regression import load_rows
-from eigencurve.experiments.protocol import search
+from eigencurve.experiments.protocol import Finding, search
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
+from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport
 from eigencurve.experiments.store import Store
 from eigencurve.experiments.workers import Workers
@@ -75,13 +76,15 @@ def make_ridge(request: Request) -> RidgeReport:
     name, rows = load_rows(request.data, request.download)
     experiment = RidgeExperiment(RidgeProblem(rows), name)
     budgets = [_check.whole("ridge", "epochs", e, minimum=1) for e in request.epochs] or EPOCHS
-    found = {
-        epochs: search(
-            experiment, grids(epochs), SELECTION_SEEDS, FRESH_SEEDS, request.store, request.workers, request.progress
-        )
-        for epochs in budgets
-    }
+    found = {epochs: _search_ridge(experiment, epochs, request) for epochs in budgets}
     return RidgeReport(experiment, found, SELECTION_SEEDS, FRESH_SEEDS)
+
+
+def _search_ridge(experiment: RidgeExperiment, epochs: int, request: Request) -> list[Finding]:
+    best = best_grid(experiment, epochs, request.store, request.workers, request.progress)
+    every = grids(epochs) | ({"Numerically best": best} if best else {})
+    seeds = (SELECTION_SEEDS, FRESH_SEEDS)
+    return search(experiment, every, *seeds, request.store, request.workers, request.progress)
 
 
 REGISTRY = {
