@@ -19,7 +19,7 @@ from eigencurve._arrays import Array
 def shown(value: object) -> str:
     """``value`` as text short enough for an error message."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= 160 else text[:157] + "..."
 
 
 def sentence(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> str:

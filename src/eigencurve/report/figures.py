@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve.schedules.base import Schedule
@@ -61,6 +62,23 @@ def spectrum_figure(spectrum: Spectrum, title: str = "") -> Figure:
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     figure.suptitle(title)
+    return figure
+
+
+def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str) -> Figure:
+    """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name, on a log axis."""
+    figure = Figure(figsize=(5.5 * min(2, len(panels)), 4 * ((len(panels) + 1) // 2)), layout="constrained")
+    grid = figure.subplots((len(panels) + 1) // 2, min(2, len(panels)), squeeze=False)
+    for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+        for i, (name, (times, numbers)) in enumerate(curves.items()):
+            style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
+            axes.plot(times, numbers, label=name, linewidth=1.2, **style)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log")
+        axes.grid(alpha=0.3)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.remove()
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return figure
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, frozen
+from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.base import Schedule
 
 
@@ -32,7 +32,7 @@ class Piecewise(Schedule):
         self._settle(knots=frozen(knots), rates=frozen(rates))
         _check_table(self)
 
-    def _rates(self, steps: Any) -> Any:
+    def _rates(self, steps: IntArray) -> Array:
         return np.interp(steps, self.knots, self.rates)
 
     def __repr__(self) -> str:

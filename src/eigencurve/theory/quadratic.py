@@ -67,7 +67,11 @@ class NoisyQuadratic:
     momentum: float
 
     def __init__(
-        self, spectrum: Spectrum, noise: float | ArrayLike, initial_error: float | ArrayLike, momentum: float = 0.0
+        self,
+        spectrum: Spectrum,
+        noise: float | ArrayLike = 1.0,
+        initial_error: float | ArrayLike = 1.0,
+        momentum: float = 0.0,
     ) -> None:
         if not isinstance(spectrum, Spectrum):
             raise TypeError(_check.sentence("NoisyQuadratic", "spectrum", "a Spectrum", spectrum))

@@ -1,0 +1,1 @@
+"""Readers of the data sets, in the layouts that their authors publish."""

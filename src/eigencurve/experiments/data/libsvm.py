@@ -1,0 +1,136 @@
+"""Rows of a LIBSVM file: a label and "index:value" pairs a line, indices from 1 and increasing."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
+
+# Python's float reads more than a file should hold: underscores, "nan", "infinity".
+LINE = re.compile(rb"\s*[-+0-9.eE]+(?:\s+[0-9]+:[-+0-9.eE]+)*\s*")
+NUMBER = re.compile(r"[-+0-9.eE]+")
+INDEX = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """A matrix X by rows and the labels y, as compressed sparse rows.
+
+    Attributes:
+        labels: one a row.
+        starts: where each row begins in ``columns`` and ``values``; one more than there are rows.
+        columns: from 0.
+        values: finite.
+        num_columns: the width of X.
+    """
+
+    labels: Array
+    starts: IntArray
+    columns: IntArray
+    values: Array
+    num_columns: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def dense(self) -> Array:
+        """X as a full matrix."""
+        matrix = np.zeros((len(self), self.num_columns))
+        matrix[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.columns] = self.values
+        return matrix
+
+    @classmethod
+    def from_dense(cls, matrix: Array, labels: Array) -> SparseRows:
+        """The non-zero entries of ``matrix``, row by row."""
+        rows, columns = np.nonzero(matrix)
+        starts = np.searchsorted(rows, np.arange(len(matrix) + 1))
+        return cls(np.asarray(labels, float), starts, columns, matrix[rows, columns], matrix.shape[1])
+
+
+def read_libsvm(path: str | os.PathLike[str], num_columns: int | None = None) -> SparseRows:
+    """Read a LIBSVM file; lines that are blank or begin with # are passed over.
+
+    Args:
+        path: the file.
+        num_columns: the width of X where it is known; else the largest index.
+
+    Raises:
+        ValueError: anything that is not of the format, with the line's number.
+    """
+    text = Path(path).read_bytes()
+    lines = [line for line in text.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
+    rows = _all_at_once(lines)
+    if rows is None:
+        _explain(path, text)
+    if num_columns is None:
+        return rows
+    if rows.num_columns > _check.whole("read_libsvm", "num_columns", num_columns, minimum=1):
+        _check.refuse("read_libsvm", "num_columns", f">= the largest index, {rows.num_columns}", num_columns)
+    return SparseRows(rows.labels, rows.starts, rows.columns, rows.values, num_columns)
+
+
+def _all_at_once(lines: list[bytes]) -> SparseRows | None:
+    """All numbers in one conversion; None where anything at all is out of order."""
+    counts = np.array([line.count(b":") for line in lines])
+    if not all(map(LINE.fullmatch, lines)) or counts.sum() == 0:
+        return None
+    try:
+        numbers = np.array(b" ".join(lines).replace(b":", b" ").split(), dtype=np.float64)
+    except ValueError:
+        return None
+    firsts = np.concatenate(([0], np.cumsum(2 * counts + 1)))
+    if firsts[-1] != len(numbers) or not np.isfinite(numbers).all():
+        return None
+    return _assembled(numbers, firsts[:-1], counts)
+
+
+def _assembled(numbers: Array, firsts: IntArray, counts: IntArray) -> SparseRows | None:
+    pairs = np.delete(numbers, firsts).reshape(-1, 2)
+    columns = pairs[:, 0].astype(np.int64)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    new_row = np.zeros(len(columns) + 1, dtype=bool)
+    new_row[starts] = True
+    rising = (np.diff(columns) > 0) | new_row[1:-1]
+    if (columns != pairs[:, 0]).any() or (columns < 1).any() or not rising.all():
+        return None
+    return SparseRows(numbers[firsts], starts, columns - 1, pairs[:, 1].copy(), int(columns.max()))
+
+
+def _explain(path: str | os.PathLike[str], text: bytes) -> NoReturn:
+    """Find the line that is out of order and say what is wrong with it."""
+    lines = text.decode("utf-8", errors="replace").split("\n")
+    for number, line in enumerate(lines, start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            fault = _fault(line.split())
+            if fault:
+                _check.refuse("read_libsvm", "path", "a LIBSVM file", f"line {number}: {fault}", f"The file is {path}.")
+    _check.refuse("read_libsvm", "path", "a LIBSVM file with at least one feature", "no rows", f"The file is {path}.")
+
+
+def _fault(words: list[str]) -> str:
+    if not NUMBER.fullmatch(words[0]) or not _is_number(words[0]):
+        return f"label {words[0]!r} is not a finite number"
+    before = 0
+    for word in words[1:]:
+        index, colon, value = word.partition(":")
+        if not colon or not INDEX.fullmatch(index) or not NUMBER.fullmatch(value) or not _is_number(value):
+            return f"{word!r} is not index:value"
+        if int(index) <= before:
+            return f"index {index} does not increase from {before} (indices begin at 1)"
+        before = int(index)
+    return ""
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False

@@ -1,0 +1,42 @@
+"""A progress bar for many runs: done, running, failed, time left. Silent where nobody watches."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+
+class Progress:
+    """Counts of a search as it goes on, drawn on standard error if that is a terminal."""
+
+    def __init__(self, title: str, total: int, enabled: bool) -> None:
+        console = Console(stderr=True)
+        self._bar = RichProgress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("running {task.fields[running]}, failed {task.fields[failed]}"),
+            TimeElapsedColumn(), TimeRemainingColumn(),
+            console=console, disable=not (enabled and console.is_terminal),
+        )  # fmt: skip
+        self._task = self._bar.add_task(title, total=total, running=0, failed=0)
+        self._running = self._failed = 0
+
+    def __enter__(self) -> Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, done: int | None = None, started: int = 0, finished: int = 0, failed: int = 0) -> None:
+        """Set the number done, or move runs from one count to the next."""
+        self._running += started - finished - failed
+        self._failed += failed
+        if done is not None:
+            self._running = 0
+            self._bar.update(self._task, completed=done)
+        self._bar.update(self._task, advance=finished, running=self._running, failed=self._failed)
