@@ -24,7 +24,11 @@ def test_is_every_coordinate_at_its_own_best_step(q, T, cap):
 def test_no_schedule_is_below_it(q, cap, data):
     max_lr = cap / q.spectrum.L
     f = data.draw(schedules(max_lr))
-    assert q.lower_bound(f.total_steps, max_lr) <= sum(q.loss_curve(f).loss[-1:]) * (1 + 1e-11)
+    try:
+        loss = q.expected_loss(f)
+    except ec.DivergenceError:  # some rates here are above 2/L
+        loss = np.inf
+    assert q.lower_bound(f.total_steps, max_lr) <= loss * (1 + 1e-11)
 
 
 @pytest.mark.parametrize("name", ["constant", "cosine", "linear", "step_decay", "elastic_step", "eigencurve"])

@@ -11,7 +11,7 @@ from tests.reference.problems import pieces, problems, schedules
 
 import eigencurve as ec
 from eigencurve.theory.nodes import compress
-from eigencurve.theory.optimal import knots_for, rates_gradient
+from eigencurve.theory.optimal import descend, knots_for, rates_gradient
 from eigencurve.theory.tuning import classic_schedules, rescaled, tuned
 
 S = ec.Spectrum([0.01, 0.1, 0.5, 2.0], [5, 3, 1, 1])
@@ -74,6 +74,26 @@ def test_no_general_solver_finds_anything_better(noise, T):
         for _ in range(20)
     )  # fmt: skip
     assert best.loss <= found * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    ("s", "T", "noise"),
+    [
+        (ec.PowerLaw(1.5, 1e-3, 10.0).spectrum(64), 3000, 1.0),
+        (ec.Spectrum(np.geomspace(1e-3, 1, 11), np.ones(11)), 3000, 1.0),
+        (ec.Spectrum(np.geomspace(1e-3, 1, 11), np.ones(11)), 3000, 1e-4),
+        (S, 200, 100.0),
+    ],
+)
+def test_every_start_ends_at_the_same_loss(s, T, noise):
+    """No proof that there is one minimum, but no sign of a second one either."""
+    q = ec.NoisyQuadratic(s, noise, 1.0)
+    max_lr = 2 / s.L
+    classics = classic_schedules(s, q.nodes, T, max_lr)
+    starts = ("constant", "linear", "elastic step", "eigencurve", "inverse time")
+    ends = [descend(q.nodes, tuned(q.nodes, classics[name], max_lr).values(), max_lr) for name in starts]
+    losses = [q.expected_loss(ec.piecewise(T, knots, rates)) for rates, knots, _ in ends]
+    assert_allclose(losses, min(losses), rtol=1e-7)
 
 
 @pytest.mark.parametrize(("noise", "error"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])

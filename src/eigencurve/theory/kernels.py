@@ -1,7 +1,7 @@
 """The loops over steps and eigenvalues, compiled by numba.
 
-Nothing else in the project imports numba. Every array is float64, contiguous and writable, so that each function
-is compiled once; the machine code is kept on disk.
+Every array is float64, contiguous and writable, so that each function is compiled once; the machine code is kept
+on disk.
 """
 
 from __future__ import annotations

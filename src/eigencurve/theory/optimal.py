@@ -64,7 +64,7 @@ def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) ->
         for name, schedule in classic_schedules(spectrum, few, total_steps, max_lr).items()
     }
     start, _ = best_of(few, classics)
-    rates, knots, converged = _descend(few, np.array(classics[start].values()), max_lr)
+    rates, knots, converged = descend(few, np.array(classics[start].values()), max_lr)
     finalists = {**classics, "": piecewise(total_steps, knots.astype(np.float64), rates)}
     winner, losses = best_of(nodes, finalists)
     status = "classic" if winner else ("optimised" if converged else "not converged")
@@ -90,8 +90,12 @@ def rates_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
     return loss_and_gradient(lam, weights, error, noise, np.array(rates), gradient), gradient
 
 
-def _descend(nodes: Nodes, rates: Array, max_lr: float) -> tuple[Array, IntArray, bool]:
-    """Rates at knots after all passes, the knots, and whether the last pass converged."""
+def descend(nodes: Nodes, rates: Array, max_lr: float) -> tuple[Array, IntArray, bool]:
+    """Lower the loss from ``rates`` in passes of more and more knots.
+
+    Returns:
+        The rates at the last pass's knots, those knots, and whether that pass converged.
+    """
     for level in LEVELS:
         knots = knots_for(len(rates), level)
         values, converged = _pass(nodes, knots, rates[knots], len(rates), max_lr)

@@ -95,7 +95,7 @@ class NoisyQuadratic:
         Raises:
             DivergenceError: a rate above 2/λ for too long.
         """
-        return self.loss_parts(schedule).loss
+        return self.loss_parts(require_schedule("expected_loss", schedule)).loss
 
     def loss_parts(self, schedule: Schedule) -> LossParts:
         """The expected loss split into bias and variance, and by octave of the spectrum.
@@ -147,7 +147,8 @@ class NoisyQuadratic:
         Never worse than any classic schedule at its best rate, for those are tried first. See :meth:`search_best`
         for how close to the best possible it is.
         """
-        return self.search_best(total_steps, max_lr).schedule
+        steps, rate = self._limits("optimal_schedule", total_steps, max_lr)
+        return search(self.spectrum, self.nodes, steps, rate).schedule
 
     def search_best(self, total_steps: int, max_lr: float) -> Search:
         """The same search with all it found: the schedule, its loss, the certificate and the status.
