@@ -10,6 +10,7 @@ from eigencurve.experiments.data.libsvm import SparseRows, read_libsvm
 from eigencurve.experiments.protocol import search
 from eigencurve.experiments.ridge import RidgeExperiment, RidgeProblem, grids, make_schedule, run_sgd
 from eigencurve.experiments.ridge_best import LARGEST_RATES, best_grid, noisy_quadratic
+from eigencurve.experiments.ridge_sampling import check_sampling
 from eigencurve.experiments.sgd import run_steps
 from eigencurve.experiments.store import Run, Store
 from eigencurve.experiments.workers import Workers
@@ -164,3 +165,14 @@ def test_the_best_schedule_is_a_run_of_its_own_in_the_store(tmp_path):
         assert f.values().max() <= settings_["lr"] * (1 + 1e-12)
         assert q.expected_loss(f) <= q.expected_loss(ec.cosine(f.total_steps, settings_["lr"])) * (1 + 1e-9)
     assert best_grid(ridge, 10_000, store, here, progress=False) == []
+
+
+def test_independent_rows_follow_the_theory_and_reshuffled_ones_beat_its_certificate(data_path, tmp_path):
+    """At 25 epochs of a4a; the recursion leaves out that noise grows with the distance from the optimum."""
+    ridge = RidgeExperiment(RidgeProblem(read_libsvm(data_path("a4a"), num_columns=123)), "a4a")
+    check = check_sampling(ridge, 25, range(3), Store(tmp_path / "s.sqlite"), Workers(backend="sequential", count=1))
+    for row in check.rows:
+        assert row.independent == pytest.approx(row.expected, rel=0.15)
+        assert row.independent > check.certificate
+    assert min(row.reshuffled for row in check.rows) < check.certificate / 3
+    assert check_sampling(ridge, 250, range(3), Store(tmp_path / "s.sqlite"), None) is None

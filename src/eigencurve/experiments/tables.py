@@ -13,6 +13,7 @@ from eigencurve.experiments.protocol import Finding, search
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport
+from eigencurve.experiments.ridge_sampling import check_sampling
 from eigencurve.experiments.store import Store
 from eigencurve.experiments.workers import Workers
 
@@ -77,7 +78,8 @@ def make_ridge(request: Request) -> RidgeReport:
     experiment = RidgeExperiment(RidgeProblem(rows), name)
     budgets = [_check.whole("ridge", "epochs", e, minimum=1) for e in request.epochs] or EPOCHS
     found = {epochs: _search_ridge(experiment, epochs, request) for epochs in budgets}
-    return RidgeReport(experiment, found, SELECTION_SEEDS, FRESH_SEEDS)
+    checks = [check_sampling(experiment, e, FRESH_SEEDS, request.store, request.workers) for e in budgets]
+    return RidgeReport(experiment, found, SELECTION_SEEDS, FRESH_SEEDS, [check for check in checks if check])
 
 
 def _search_ridge(experiment: RidgeExperiment, epochs: int, request: Request) -> list[Finding]:
