@@ -75,8 +75,8 @@ class RidgeReport:
             "The theory takes the noise of each step to be independent of all others. Rows that are reshuffled every"
             " epoch are not: over an epoch their noise cancels. Eigencurve (β = 2, last rate free), mean gap over the"
             " fresh seeds with reshuffled rows and with a row drawn anew at each step; what the exact recursion expects"
-            " of independent rows; and the certificate, below which no schedule with rates up to 0.06 can be expected to"
-            " come with independent rows.",
+            " of independent rows; and the certificate, below which no schedule with rates up to 0.06 can be expected"
+            " to come with independent rows.",
             "",
             "| epochs | lr | reshuffled | drawn anew | expected | certificate |",
             "| --- | --- | --- | --- | --- | --- |",
