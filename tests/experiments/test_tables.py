@@ -80,6 +80,19 @@ def test_errors_are_one_line(words, code, message, here):
     assert (here / "rows").read_text() == ROWS
 
 
+def test_a_table_of_the_theory_is_made_and_written(here, monkeypatch):
+    """Two random problems in place of thousands: the table is tested in test_theory_tables.py, here the command."""
+    monkeypatch.setattr("eigencurve.experiments.theory_tightness.NUM_PROBLEMS", 2, raising=True)
+    result = run("tightness", "--output", "out")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("# How tight the paper's bounds are")
+    assert (here / "out" / "theory" / "tightness.md").exists()
+    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
+    missing = run("best")
+    assert missing.exit_code == 2
+    assert "Set EIGENCURVE_DATA" in missing.stderr
+
+
 def test_debug_shows_the_traceback():
     with pytest.raises(ValueError, match="'name' must be one of"):
         CliRunner().invoke(app, ["reproduce", "sledge", "--debug"], catch_exceptions=False)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from matplotlib.figure import Figure
+
 from eigencurve import _check
-from eigencurve.experiments.data.regression import load_rows
+from eigencurve.experiments import theory_tables
+from eigencurve.experiments.data.regression import data_folder, load_rows
 from eigencurve.experiments.protocol import Finding, search
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid
@@ -89,6 +94,36 @@ def _search_ridge(experiment: RidgeExperiment, epochs: int, request: Request) ->
     return search(experiment, every, *seeds, request.store, request.workers, request.progress)
 
 
+@dataclass(frozen=True, eq=False)
+class TheoryReport:
+    """A table of the theory: it needs no runs, so the store has no part in it."""
+
+    name: str
+    body: str
+    figure: Figure
+    seconds: float
+
+    def text(self, command: str) -> str:
+        """The page, in Markdown."""
+        return f"# {theory_tables.TITLES[self.name]}\n\n{self.body}\n\nMade by `{command}`.\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"table": self.name, "text": self.body}
+
+    def write(self, folder: Path, store: Store, command: str) -> Path:  # noqa: ARG002 -- as every report
+        """The page and its figure, in ``folder``/theory."""
+        return theory_tables.write(self.name, self.body, self.figure, folder / "theory", self.seconds)
+
+
+def make_theory(name: str, request: Request) -> TheoryReport:
+    """One of the theory's tables; those that need the published spectra find them under the data folder."""
+    start = time.monotonic()
+    body, figure = theory_tables.make(name, request.data or data_folder())
+    return TheoryReport(name, body, figure, time.monotonic() - start)
+
+
+SPECTRA = "the published spectra, in spectra/ under EIGENCURVE_DATA or --data"
 REGISTRY = {
     entry.name: entry
     for entry in (
@@ -97,6 +132,30 @@ REGISTRY = {
             'table "Ridge regression: training loss gaps" and the figure of its spectrum',
             "a4a (--download fetches it; else scikit-learn's data); paper scale, all grids: minutes on 2 cores",
             make_ridge,
+        ),
+        Entry(
+            "extra-terms",
+            "table of extra terms, with exact losses and certificates beside them",
+            f"{SPECTRA}; five minutes",
+            partial(make_theory, "extra-terms"),
+        ),
+        Entry(
+            "rates",
+            'table "Convergence rate of SGD with common schedulers", measured',
+            "nothing; half a minute",
+            partial(make_theory, "rates"),
+        ),
+        Entry(
+            "best",
+            "not in the paper: the numerically best schedule and the gap of every other to the certificate",
+            f"{SPECTRA}; half a minute",
+            partial(make_theory, "best"),
+        ),
+        Entry(
+            "tightness",
+            "not in the paper: how tight each of its bounds is on random problems",
+            "nothing; half a minute",
+            partial(make_theory, "tightness"),
         ),
     )
 }
