@@ -18,8 +18,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 install: $(VENV)/.installed ## make .venv and install the project with all that its tests need
 
+# Two test processes, one thread each: more threads than cores make small matrices slow.
+test: export OPENBLAS_NUM_THREADS := 1
+test: export OMP_NUM_THREADS := 1
 test: install ## run the tests, doctests included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 lint: install ## ruff: lint and format, without changing anything
 	$(BIN)/ruff check .
