@@ -38,7 +38,7 @@ def test_a_table_is_made_from_the_store_and_again_without_running(here):
     first = run(*ONE, "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
-    assert len(found["tables"]["1"]) == 11
+    assert len(found["tables"]["1"]) == 12
     for row in found["tables"]["1"]:
         assert len(row["fresh"]) + row["fresh_diverged"] == 5
     rows = Store(here / "eigencurve.sqlite").rows(found["experiment"])
@@ -78,6 +78,19 @@ def test_errors_are_one_line(words, code, message, here):
     if words[0] != "--nonsense":
         assert len(result.stderr.strip().splitlines()) == 1
     assert (here / "rows").read_text() == ROWS
+
+
+def test_a_table_of_the_theory_is_made_and_written(here, monkeypatch):
+    """Two random problems in place of thousands: the table is tested in test_theory_tables.py, here the command."""
+    monkeypatch.setattr("eigencurve.experiments.theory_tightness.NUM_PROBLEMS", 2, raising=True)
+    result = run("tightness", "--output", "out")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("# How tight the paper's bounds are")
+    assert (here / "out" / "theory" / "tightness.md").exists()
+    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
+    missing = run("best")
+    assert missing.exit_code == 2
+    assert "Set EIGENCURVE_DATA" in missing.stderr
 
 
 def test_debug_shows_the_traceback():

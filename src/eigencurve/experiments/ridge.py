@@ -20,6 +20,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import cosine_power, elastic_step
+from eigencurve.schedules.table import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 
 ALPHA = 1e-3
@@ -83,7 +84,10 @@ class RidgeProblem:
 
 @dataclass(frozen=True, eq=False)
 class RidgeExperiment:
-    """Ridge regression under a schedule: settings are ``schedule``, ``epochs``, ``lr`` and the schedule's own."""
+    """Ridge regression under a schedule: settings are ``schedule``, ``epochs``, ``lr`` and the schedule's own.
+
+    With ``sampling`` set to ``"replacement"`` every step draws its row anew; else rows are reshuffled every epoch.
+    """
 
     problem: RidgeProblem
     data_name: str
@@ -100,25 +104,28 @@ class RidgeExperiment:
         return f"ridge/{self.data_name}/{digest.hexdigest()[:12]}"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Runs of one length and seed share the order of rows; the longest come first."""
-        shared: dict[tuple[int, int], list[Run]] = {}
+        """Runs of one length, sampling and seed share the order of rows; the longest come first."""
+        shared: dict[tuple[int, bool, int], list[Run]] = {}
         for run in runs:
-            shared.setdefault((-run.settings["epochs"], run.seed), []).append(run)
+            shared.setdefault((-run.settings["epochs"], _replaces(run), run.seed), []).append(run)
         return [group[i : i + WIDTH] for _, group in sorted(shared.items()) for i in range(0, len(group), WIDTH)]
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
         """All runs of a group at once: same seed, so same initial weights and same order of rows."""
         epochs, seed = int(batch[0].settings["epochs"]), batch[0].seed
         schedules = [make_schedule(run.settings, self.problem) for run in batch]
-        curve = run_sgd(self.problem, schedules, epochs, seed)
+        curve = run_sgd(self.problem, schedules, epochs, seed, _replaces(batch[0]))
         size = len(self.problem.rows)
         return [_outcome([(t / size, float(gaps[c])) for t, gaps in curve.items()]) for c in range(len(batch))]
 
 
-def run_sgd(problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int) -> dict[int, Array]:
-    """SGD with reshuffling: the gap of every schedule's iterate at up to fifty steps, the final one included.
+def run_sgd(
+    problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int, replacement: bool = False
+) -> dict[int, Array]:
+    """SGD over reshuffled rows: the gap of every schedule's iterate at up to fifty steps, the final one included.
 
-    The rates of one epoch are in memory at a time.
+    With ``replacement`` every step draws its row anew, as the theory assumes. The rates of one epoch are in memory
+    at a time.
     """
     rows, rng = problem.rows, np.random.default_rng(seed)
     start = rng.uniform(-INITIAL_WEIGHTS, INITIAL_WEIGHTS, rows.num_columns)
@@ -129,7 +136,7 @@ def run_sgd(problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, s
     for first in range(0, epochs * len(rows), len(rows)):
         steps = np.arange(first, first + len(rows))
         rates = np.stack([schedule(steps) for schedule in schedules], axis=1)
-        order = rng.permutation(len(rows))
+        order = rng.integers(0, len(rows), len(rows)) if replacement else rng.permutation(len(rows))
         inside = marks[(marks > first) & (marks < first + len(rows))] - first
         for begin, end in pairwise([0, *inside, len(rows)]):
             part = slice(begin, end)
@@ -162,6 +169,8 @@ def make_schedule(settings: Mapping[str, Any], problem: RidgeProblem) -> Schedul
         return eigencurve(problem.spectrum, total, lr, last, settings["beta"], settings["allocation"])
     if kind == "cosine_power":
         return cosine_power(total, lr, last, settings["alpha"])
+    if kind == "best":
+        return piecewise(total, *zip(*settings["curve"], strict=True))
     decays = {"inverse_time": inverse_time, "exponential": exponential, "cosine": cosine}
     if kind not in decays:
         _check.refuse("make_schedule", "schedule", "one of the grid's", kind)
@@ -199,6 +208,10 @@ def grids(epochs: int) -> dict[str, list[dict[str, Any]]]:
         "Cosine-power, α = 0.5": grid("cosine_power", reachable, alpha=0.5),
         "Cosine-power, α = 2": grid("cosine_power", reachable, alpha=2.0),
     }
+
+
+def _replaces(run: Run) -> bool:
+    return bool(run.settings.get("sampling") == "replacement")
 
 
 def _outcome(curve: list[tuple[float, float]]) -> Outcome:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from matplotlib.figure import Figure
+
 from eigencurve import _check
-from eigencurve.experiments.data.regression import load_rows
-from eigencurve.experiments.protocol import search
+from eigencurve.experiments import theory_tables
+from eigencurve.experiments.data.regression import data_folder, load_rows
+from eigencurve.experiments.protocol import Finding, search
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
+from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport
+from eigencurve.experiments.ridge_sampling import check_sampling
 from eigencurve.experiments.store import Store
 from eigencurve.experiments.workers import Workers
 
@@ -75,15 +82,48 @@ def make_ridge(request: Request) -> RidgeReport:
     name, rows = load_rows(request.data, request.download)
     experiment = RidgeExperiment(RidgeProblem(rows), name)
     budgets = [_check.whole("ridge", "epochs", e, minimum=1) for e in request.epochs] or EPOCHS
-    found = {
-        epochs: search(
-            experiment, grids(epochs), SELECTION_SEEDS, FRESH_SEEDS, request.store, request.workers, request.progress
-        )
-        for epochs in budgets
-    }
-    return RidgeReport(experiment, found, SELECTION_SEEDS, FRESH_SEEDS)
+    found = {epochs: _search_ridge(experiment, epochs, request) for epochs in budgets}
+    checks = [check_sampling(experiment, e, FRESH_SEEDS, request.store, request.workers) for e in budgets]
+    return RidgeReport(experiment, found, SELECTION_SEEDS, FRESH_SEEDS, [check for check in checks if check])
 
 
+def _search_ridge(experiment: RidgeExperiment, epochs: int, request: Request) -> list[Finding]:
+    best = best_grid(experiment, epochs, request.store, request.workers, request.progress)
+    every = grids(epochs) | ({"Numerically best": best} if best else {})
+    seeds = (SELECTION_SEEDS, FRESH_SEEDS)
+    return search(experiment, every, *seeds, request.store, request.workers, request.progress)
+
+
+@dataclass(frozen=True, eq=False)
+class TheoryReport:
+    """A table of the theory: it needs no runs, so the store has no part in it."""
+
+    name: str
+    body: str
+    figure: Figure
+    seconds: float
+
+    def text(self, command: str) -> str:
+        """The page, in Markdown."""
+        return f"# {theory_tables.TITLES[self.name]}\n\n{self.body}\n\nMade by `{command}`.\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"table": self.name, "text": self.body}
+
+    def write(self, folder: Path, store: Store, command: str) -> Path:  # noqa: ARG002 -- as every report
+        """The page and its figure, in ``folder``/theory."""
+        return theory_tables.write(self.name, self.body, self.figure, folder / "theory", self.seconds)
+
+
+def make_theory(name: str, request: Request) -> TheoryReport:
+    """One of the theory's tables; those that need the published spectra find them under the data folder."""
+    start = time.monotonic()
+    body, figure = theory_tables.make(name, request.data or data_folder())
+    return TheoryReport(name, body, figure, time.monotonic() - start)
+
+
+SPECTRA = "the published spectra, in spectra/ under EIGENCURVE_DATA or --data"
 REGISTRY = {
     entry.name: entry
     for entry in (
@@ -92,6 +132,30 @@ REGISTRY = {
             'table "Ridge regression: training loss gaps" and the figure of its spectrum',
             "a4a (--download fetches it; else scikit-learn's data); paper scale, all grids: minutes on 2 cores",
             make_ridge,
+        ),
+        Entry(
+            "extra-terms",
+            "table of extra terms, with exact losses and certificates beside them",
+            f"{SPECTRA}; five minutes",
+            partial(make_theory, "extra-terms"),
+        ),
+        Entry(
+            "rates",
+            'table "Convergence rate of SGD with common schedulers", measured',
+            "nothing; half a minute",
+            partial(make_theory, "rates"),
+        ),
+        Entry(
+            "best",
+            "not in the paper: the numerically best schedule and the gap of every other to the certificate",
+            f"{SPECTRA}; half a minute",
+            partial(make_theory, "best"),
+        ),
+        Entry(
+            "tightness",
+            "not in the paper: how tight each of its bounds is on random problems",
+            "nothing; half a minute",
+            partial(make_theory, "tightness"),
         ),
     )
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import platform
 import sys
 import time
@@ -15,8 +14,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from eigencurve import _check
 from eigencurve._files import write_atomically
 from eigencurve.experiments import theory_best, theory_extra, theory_rates, theory_tightness
+from eigencurve.experiments.data.regression import data_folder
 
 PACKAGES = ("eigencurve", "numpy", "scipy", "numba")
 TITLES = {
@@ -25,6 +26,7 @@ TITLES = {
     "extra-terms": "The extra terms, exact losses and certificates",
     "tightness": "How tight the paper's bounds are",
 }
+NEED_SPECTRA = ("best", "extra-terms")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,20 +37,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=None, help="has spectra/*.txt (default: EIGENCURVE_DATA)")
     chosen = parser.parse_args(arguments)
     start = time.monotonic()
-    if chosen.table == "rates":
-        sweeps = theory_rates.measure()
-        body, page = theory_rates.text(sweeps), theory_rates.figure(sweeps)
-    elif chosen.table == "tightness":
-        ratios = theory_tightness.measure()
-        body, page = theory_tightness.text(ratios), theory_tightness.figure(ratios)
-    elif chosen.table == "best":
-        cases = theory_best.measure(_data_folder(parser, chosen.data))
-        body, page = theory_best.text(cases), theory_best.figure(cases)
-    else:
-        blocks = theory_extra.measure(_data_folder(parser, chosen.data))
-        body, page = theory_extra.text(blocks), theory_extra.figure(blocks)
+    folder = chosen.data or data_folder()
+    if chosen.table in NEED_SPECTRA and not (folder and (folder / "spectra").is_dir()):
+        parser.error("this table needs the published spectra: set EIGENCURVE_DATA or --data to the folder above them")
+    body, page = make(chosen.table, folder)
     print(write(chosen.table, body, page, chosen.out, time.monotonic() - start))
     return 0
+
+
+def make(name: str, folder: Path | None) -> tuple[str, Figure]:
+    """The text and the figure of one table; those of NEED_SPECTRA read ``folder``/spectra."""
+    if name == "rates":
+        sweeps = theory_rates.measure()
+        return theory_rates.text(sweeps), theory_rates.figure(sweeps)
+    if name == "tightness":
+        ratios = theory_tightness.measure()
+        return theory_tightness.text(ratios), theory_tightness.figure(ratios)
+    if folder is None:
+        _check.refuse(name, "data", "a folder that holds spectra/", None, "Set EIGENCURVE_DATA.")
+    if name == "best":
+        cases = theory_best.measure(folder)
+        return theory_best.text(cases), theory_best.figure(cases)
+    blocks = theory_extra.measure(folder)
+    return theory_extra.text(blocks), theory_extra.figure(blocks)
 
 
 def write(name: str, body: str, page: Figure, folder: Path, seconds: float) -> Path:
@@ -69,13 +80,6 @@ def _origin(name: str, seconds: float) -> str:
         f"Made by `python -m eigencurve.experiments.theory_tables {name}` on {datetime.now(UTC):%Y-%m-%d} in "
         f"{seconds:.0f} s, with Python {platform.python_version()}, {versions}."
     )
-
-
-def _data_folder(parser: argparse.ArgumentParser, given: Path | None) -> Path:
-    named = given or (Path(os.environ["EIGENCURVE_DATA"]) if os.environ.get("EIGENCURVE_DATA") else None)
-    if named is None or not (named / "spectra").is_dir():
-        parser.error("this table needs the published spectra: set EIGENCURVE_DATA or --data to the folder above them")
-    return named
 
 
 if __name__ == "__main__":
