@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference import quadratic as reference
@@ -58,6 +58,8 @@ def test_is_met_where_all_eigenvalues_are_equal(q, T, cap):
     assert_allclose(q.expected_loss(f), q.lower_bound(T, max_lr), rtol=1e-11)
 
 
+@example(q=ec.NoisyQuadratic(ec.Spectrum([1.0], [1]), 0.001, 294.0), T=3, cap=2.0)  # a sharp valley beside a second one
+@settings(max_examples=50)
 @given(q=equal, T=st.integers(1, 60), cap=st.floats(0.1, 2))
 def test_the_search_meets_it_too(q, T, cap):
     max_lr = cap / q.spectrum.L

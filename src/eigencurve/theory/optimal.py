@@ -16,11 +16,14 @@ from eigencurve.theory.certificate import certificate
 from eigencurve.theory.kernels import loss_and_gradient
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.recursion import final_loss
-from eigencurve.theory.tuning import best_of, classic_schedules, tuned
+from eigencurve.theory.tuning import classic_schedules, losses_of, tuned
 
 # Knots of the three passes, each started where the one before ended: half evenly spread, half towards the end.
 LEVELS = (32, 128, 512)
 MAX_ITERATIONS = 300
+# A search this small (steps times nodes) begins from several schedules: short runs can have a second minimum.
+CHEAP = 1 << 18
+NUM_STARTS = 3
 # Where the loss is this many times that at the start, the line search has to step back; it cannot use infinity.
 DIVERGED = 1e6
 # The search is over ln(rate): rates span orders of magnitude towards the end. Below this fraction of max_lr is zero.
@@ -35,7 +38,7 @@ class Search:
         schedule: the best schedule.
         loss: its expected loss.
         lower_bound: the certificate; no schedule is below it.
-        start: the name of the classic schedule that the search began from.
+        start: the name of the classic schedule that it was reached from, or that it is.
         status: ``"optimised"``, ``"not converged"``, or ``"classic"`` where a classic schedule was best.
     """
 
@@ -54,7 +57,7 @@ class Search:
 
 
 def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> Search:
-    """Tune every classic schedule, begin with the best, optimise its rates, and keep the best of them all.
+    """Tune every classic schedule, begin with the best, optimise the rates, and keep the best of them all.
 
     The search runs on the compressed nodes (:func:`compress`); what is best is decided on all of them.
     """
@@ -63,13 +66,16 @@ def search(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) ->
         name: tuned(few, schedule, max_lr)
         for name, schedule in classic_schedules(spectrum, few, total_steps, max_lr).items()
     }
-    start, _ = best_of(few, classics)
-    rates, knots, converged = descend(few, np.array(classics[start].values()), max_lr)
-    finalists = {**classics, "": piecewise(total_steps, knots.astype(np.float64), rates)}
-    winner, losses = best_of(nodes, finalists)
-    status = "classic" if winner else ("optimised" if converged else "not converged")
+    order = np.argsort(losses_of(few, classics), kind="stable")
+    starts = [list(classics)[i] for i in order[: NUM_STARTS if total_steps * len(few) <= CHEAP else 1]]
+    ends = {f"from {name}": descend(few, classics[name].values(), max_lr) for name in starts}
+    found = {name: piecewise(total_steps, knots.astype(np.float64), rates) for name, (rates, knots, _) in ends.items()}
+    finalists = {**classics, **found}
+    losses = losses_of(nodes, finalists)
+    winner = list(finalists)[int(np.argmin(losses))]
+    status = "classic" if winner in classics else ("optimised" if ends[winner][2] else "not converged")
     bound = certificate(nodes, total_steps, max_lr)
-    return Search(finalists[winner], float(losses.min()), bound, start, status)
+    return Search(finalists[winner], float(losses.min()), bound, winner.removeprefix("from "), status)
 
 
 def knots_for(total_steps: int, num_knots: int) -> IntArray:

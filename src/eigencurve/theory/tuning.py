@@ -36,7 +36,7 @@ def rescaled(schedule: Schedule, factor: float) -> Schedule:
 def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
     """``schedule`` at the scale, with no rate above ``max_lr``, at which its expected loss is least.
 
-    A grid of scales, then Brent's method around the best of them.
+    A grid of scales, then Brent's method around the best of them; never worse than the schedule as it is.
     """
     rates = schedule.values()
     limit = max_lr / float(rates.max())
@@ -54,6 +54,8 @@ def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
     options = {"xatol": 1e-4, "maxiter": 25}
     found = minimize_scalar(lambda x: min(loss(x), ceiling), bounds=bracket, method="bounded", options=options)
     choice = found.x if found.fun < losses[best] else logs[best]
+    if limit >= 1 and final_loss(nodes, rates) <= min(found.fun, losses[best]):
+        return schedule
     return _within(schedule, limit * math.exp(choice), max_lr)
 
 
@@ -108,7 +110,6 @@ def _inner(value: Any, factor: float) -> Any:
     return [_inner(item, factor) for item in value] if isinstance(value, list) else value
 
 
-def best_of(nodes: Nodes, schedules: dict[str, Schedule]) -> tuple[str, Array]:
-    """The name of the schedule with the least expected loss, and all the losses in order."""
-    losses = np.array([final_loss(nodes, np.array(schedule.values())) for schedule in schedules.values()])
-    return list(schedules)[int(np.argmin(losses))], losses
+def losses_of(nodes: Nodes, schedules: dict[str, Schedule]) -> Array:
+    """The expected loss of each schedule, in order; infinite where it diverges."""
+    return np.array([final_loss(nodes, np.array(schedule.values())) for schedule in schedules.values()])
