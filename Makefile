@@ -40,6 +40,7 @@ $(VENV)/.bench: $(VENV)/.installed
 
 bench: $(VENV)/.bench ## time the core against its transcriptions and against torch; prints ratios
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.theory
 	$(BIN)/python -m benchmarks.ridge
 	$(BIN)/python -m benchmarks.sharpening
 

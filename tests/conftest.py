@@ -3,6 +3,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A deadline is an assertion about a clock.
+settings.register_profile("eigencurve", deadline=None)
+settings.load_profile("eigencurve")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,18 @@ import sys
 
 import eigencurve as ec
 
-HEAVY = ["torch", "jax", "keras", "tensorflow", "matplotlib", "streamlit", "lightning", "transformers", "pandas"]
+HEAVY = [
+    "torch",
+    "jax",
+    "keras",
+    "tensorflow",
+    "matplotlib",
+    "streamlit",
+    "lightning",
+    "transformers",
+    "pandas",
+    "numba",
+]
 
 
 def test_importing_the_core_loads_no_framework():

@@ -25,6 +25,7 @@ MAKERS = {
     "hold_then_decay": lambda T, lr: ec.hold_then_decay(T, lr, hold=3, every=2, factor=1.15),
     "cosine_power": lambda T, lr: ec.cosine_power(T, lr, alpha=2.0),
     "elastic_step": lambda T, lr: ec.elastic_step(T, lr, r=2**-0.5),
+    "piecewise": lambda T, lr: ec.piecewise(T, [0, 3000], [lr, lr / 3]),
     "eigencurve": lambda T, lr: ec.eigencurve(P, T, lr),
     "eigencurve, last rate": lambda T, lr: ec.eigencurve(P, T, lr, min_lr=lr / 1000),
     "eigencurve, limit": lambda T, lr: ec.eigencurve(P, T, lr, beta=1),
@@ -131,7 +132,7 @@ def without_arithmetic(make):
 @plain_schedule
 @pytest.mark.parametrize("lr", [0.0, -0.1, float("nan"), float("inf")])
 def test_refuses_a_bad_rate(make, lr):
-    with pytest.raises(ValueError, match=r"'(lr|min_lr)' must be"):
+    with pytest.raises(ValueError, match=r"'(lr|min_lr|rates)' must be"):
         make(100, lr)
 
 
