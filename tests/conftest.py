@@ -1,0 +1,21 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_path() -> Callable[[str], Path]:
+    """Look a file up under EIGENCURVE_DATA; skip the test, saying so, where it is missing."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("EIGENCURVE_DATA")
+        if not folder:
+            pytest.skip("EIGENCURVE_DATA names no folder with the real data")
+        path = Path(folder) / name
+        if not path.exists():
+            pytest.skip(f"{name} is not in the folder that EIGENCURVE_DATA names")
+        return path
+
+    return find
