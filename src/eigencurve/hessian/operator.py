@@ -90,8 +90,12 @@ class CurvatureOperator(ABC):
 
     def fingerprint(self) -> str:
         """A hash of the parameters' values, the examples and all settings: equal for equal problems only."""
-        digest = hashlib.sha256(f"{type(self).__name__} {self.mode} {self.product} {self.names}".encode())
-        digest.update(self._batches.fingerprint.encode())
+        settings = f"{type(self).__name__} {self.mode} {self.product} {self._batches.fingerprint}"
+        return hashlib.sha256(f"{settings} {self.parameter_fingerprint()}".encode()).hexdigest()
+
+    def parameter_fingerprint(self) -> str:
+        """A hash of the parameters' names, shapes and values."""
+        digest = hashlib.sha256(" ".join(self.names).encode())
         for parameter in self._parameters:
             digest.update(f"{parameter.dtype} {tuple(parameter.shape)}".encode())
             digest.update(tensor_bytes(parameter))
