@@ -40,3 +40,12 @@ __all__ = [
     "hold_then_decay", "inverse_time", "join", "linear", "multistep", "schedule_from_dict", "step_decay", "warmup",
     "wsd",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """``torch_schedule``, which needs PyTorch, is imported when it is asked for."""
+    if name == "torch_schedule":
+        from eigencurve.adapters.torch import torch_schedule
+
+        return torch_schedule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ from eigencurve._arrays import Array
 
 # Of the rows that the last two steps do not need, the share that stored Ritz vectors may take; the rest are room
 # for new steps before the next locking.
-STORED_SHARE = 0.75
+STORED_SHARE = 0.9
 # A Ritz vector is locked once its residual is this part of the gap to the next value and no more than this part of
 # its squared length lay in rows that are gone. Measured on a real spectrum: looser brings wrong nodes, stricter copies.
 RIPE = 1e-2

@@ -7,6 +7,8 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
 
 from eigencurve import _check
@@ -15,9 +17,11 @@ from eigencurve.hessian.basis import Basis, dot
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
+BoolArray = NDArray[np.bool_]
+
 # A residual of this many roundings of the largest |alpha| + 2 beta is nothing but rounding: the run is complete.
 BREAKDOWN = 16
-# Nodes closer than this many roundings of the largest are copies of one eigenvalue.
+# Converged nodes closer than this many roundings of the largest are copies of one eigenvalue.
 COPY = 16
 
 
@@ -104,9 +108,8 @@ class Recurrence:
 
 def make_run(alphas: list[float] | Array, betas: list[float] | Array, exact: bool, dtype: torch.dtype) -> LanczosRun:
     """Freeze a tridiagonal and count its distinct nodes."""
-    nodes, _ = gauss_quadrature(alphas, betas)
-    distinct = 1 + int((np.diff(nodes) > _copy_width(nodes, dtype)).sum())
-    return LanczosRun(frozen(np.asarray(alphas)), frozen(np.asarray(betas)), exact, distinct)
+    diagonal, beside = frozen(np.asarray(alphas)), frozen(np.asarray(betas))
+    return LanczosRun(diagonal, beside, exact, len(diagonal) - int(_copies(diagonal, beside, dtype).sum()))
 
 
 def without_copies(run: LanczosRun, dtype: torch.dtype) -> tuple[Array, Array]:
@@ -118,7 +121,7 @@ def without_copies(run: LanczosRun, dtype: torch.dtype) -> tuple[Array, Array]:
     if run.num_distinct == len(run.alphas):
         return run.alphas, run.betas
     nodes, weights = gauss_quadrature(run.alphas, run.betas)
-    place = np.concatenate(([0], np.cumsum(np.diff(nodes) > _copy_width(nodes, dtype))))
+    place = np.concatenate(([0], np.cumsum(~_copies(run.alphas, run.betas, dtype))))
     shares = np.bincount(place, weights)
     middles = np.bincount(place, nodes) / np.bincount(place)
     used = shares > 0
@@ -139,8 +142,17 @@ def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
     return alphas, betas[:-1]
 
 
-def _copy_width(nodes: Array, dtype: torch.dtype) -> float:
-    return float(COPY * torch.finfo(dtype).eps * np.abs(nodes).max())
+def _copies(alphas: Array, betas: Array, dtype: torch.dtype) -> BoolArray:
+    """For each node but the first, whether it copies the one before.
+
+    Copies are as close as rounding brings them, and converged: the residual of one of them is as small. Nodes near
+    zero may be as close, but they are on their way.
+    """
+    nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
+    width = COPY * torch.finfo(dtype).eps * np.abs(nodes).max()
+    residuals = betas[-1] * np.abs(vectors[-1])
+    close: BoolArray = (np.diff(nodes) <= width) & (np.minimum(residuals[1:], residuals[:-1]) <= width)
+    return close
 
 
 def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budget: int | None = None) -> LanczosRun:
