@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install test lint types check bench clean
+.PHONY: help install test lint types check bench demo clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,6 +30,14 @@ types: install ## mypy --strict on src
 
 check: lint types ## all that CI runs: lint, types, tests
 	$(MAKE) test
+
+$(VENV)/.demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+demo: $(VENV)/.demo ## measure a small network's spectrum and race its schedule on handwritten digits
+	$(BIN)/python -m eigencurve.experiments.demo demo-output
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'

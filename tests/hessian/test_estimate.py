@@ -123,19 +123,19 @@ sys.path.insert(0, sys.argv[3])
 from eigencurve.hessian import HessianOperator, checkpoint, estimate_spectrum
 from tests.hessian.models import problem, scramble
 torch.set_num_threads(1)
-checkpoint.SECONDS_BETWEEN = 0.0
+checkpoint.SECONDS_BETWEEN = 0.05
 model, loss_fn, batch = problem("conv")
 operator = HessianOperator(model.float(), loss_fn, (batch[0].float(), batch[1]))
 class Slow:
     def __getattr__(self, name): return getattr(operator, name)
-    def __call__(self, vector): time.sleep(0.02); return operator(vector)
-e = estimate_spectrum(Slow(), 40, num_probes=3, settle=None, memory_budget=int(sys.argv[2]), checkpoint=sys.argv[1])
+    def __call__(self, vector): time.sleep(0.01); return operator(vector)
+e = estimate_spectrum(Slow(), 25, num_probes=2, settle=None, memory_budget=int(sys.argv[2]), checkpoint=sys.argv[1])
 print([a.tobytes().hex() for a in e.alphas + e.betas])
 """
 
 
-@pytest.mark.parametrize(("vectors", "num_kills"), [(100, 1), (20, 2)])
-def test_killed_and_started_again_ends_bit_for_bit_as_if_never_killed(tmp_path, vectors, num_kills):
+@pytest.mark.parametrize("vectors", [100, 12])
+def test_killed_and_started_again_ends_bit_for_bit_as_if_never_killed(tmp_path, vectors):
     root = os.getcwd()
 
     def command(path):
@@ -143,13 +143,13 @@ def test_killed_and_started_again_ends_bit_for_bit_as_if_never_killed(tmp_path, 
 
     whole = subprocess.run(command(tmp_path / "whole.npz"), capture_output=True, text=True, check=True)
     path = tmp_path / "killed.npz"
-    for _ in range(num_kills):
+    for _ in range(2):
         process = subprocess.Popen(command(path), stdout=subprocess.PIPE, text=True)
         before = path.stat().st_mtime_ns if path.exists() else 0
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
             if path.exists() and path.stat().st_mtime_ns > before:
-                time.sleep(0.3)
+                time.sleep(0.1)
                 break
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
