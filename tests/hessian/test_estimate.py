@@ -158,12 +158,21 @@ def test_killed_and_started_again_ends_bit_for_bit_as_if_never_killed(tmp_path, 
     assert ended.stdout == whole.stdout
 
 
-def test_a_finished_checkpoint_needs_no_product_and_can_be_prolonged(tmp_path):
-    path = tmp_path / "run.npz"
-    estimate_spectrum(operator(), 30, settle=None, checkpoint=path)
-    again = operator()
-    estimate_spectrum(again, 30, settle=None, checkpoint=path)
+def test_a_finished_checkpoint_needs_no_product_for_as_many_steps_or_fewer(tmp_path):
+    path, again = tmp_path / "run.npz", operator()
+    whole = estimate_spectrum(operator(), 30, settle=None, checkpoint=path)
+    assert estimate_spectrum(again, 30, settle=None, checkpoint=path).spectrum == whole.spectrum
+    fewer = estimate_spectrum(again, 20, settle=None, checkpoint=path)
+    assert fewer.spectrum == estimate_spectrum(operator(), 20, settle=None).spectrum
     assert again.num_products == 0
+    assert estimate_spectrum(again, 30, settle=None, checkpoint=path).spectrum == whole.spectrum
+
+
+def test_a_stopped_run_can_be_given_more_steps(tmp_path):
+    path = tmp_path / "run.npz"
+    interrupted_at(12, num_steps=20, settle=None, checkpoint=path)
+    longer = estimate_spectrum(operator(), 35, settle=None, checkpoint=path)
+    assert np.array_equal(longer.alphas[0], estimate_spectrum(operator(), 35, settle=None).alphas[0])
 
 
 def test_checkpoints_of_another_problem_are_refused(tmp_path):

@@ -167,7 +167,9 @@ class _Work:
                 self._run_one(recurrence, advance)
             except KeyboardInterrupt:
                 raise Interrupted(self._way_on(recurrence)) from None
-            self.finished.append(recurrence.result())
+            cap = self.plan.num_steps if not self.finished else len(self.finished[0].alphas)
+            run = recurrence.result()
+            self.finished.append(run if len(run.alphas) <= cap else shortened(run, cap, self.operator.dtype))
         return self.finished[:num_probes]
 
     def _begin(self, probe: int) -> Recurrence:
@@ -196,8 +198,8 @@ class _Work:
             if self.file is not None and self.operator.leads:
                 self.file.save_if_due(self.finished, run)
         if first:
-            self._decide(np.array(run.alphas), np.array(run.betas), run.exact)
-        if self.file is not None and self.operator.leads:
+            self._decide(np.array(run.alphas)[:cap], np.array(run.betas)[:cap], run.exact and len(run.alphas) <= cap)
+        if self.file is not None and self.operator.leads and len(run.alphas) <= cap:
             self.file.save(self.finished, run)
 
     def _decide(self, alphas: Array, betas: Array, exact: bool) -> bool:
@@ -225,9 +227,9 @@ def _estimate(runs: list[LanczosRun], work: _Work, decay: float, horizon: int, s
     dim, dtype = work.operator.dim, work.operator.dtype
     pairs = [gauss_quadrature(run.alphas, run.betas) for run in runs]
     probes = [_sharpened(run, decay, dtype) for run in runs]
-    shorter = [
-        _sharpened(_shortened(run, dtype), decay, dtype) for run in runs if not run.exact and len(run.alphas) > 3
-    ]
+    open_runs = [run for run in runs if not run.exact and len(run.alphas) > 3]
+    earlier = [shortened(run, int(LAST_QUARTER * len(run.alphas)), dtype) for run in open_runs]
+    shorter = [_sharpened(run, decay, dtype) for run in earlier]
     spectrum = _mean(probes, dim)
     return SpectrumEstimate(
         spectrum=spectrum,
@@ -253,10 +255,9 @@ def _sharpened(run: LanczosRun, scale: float, dtype: torch.dtype) -> Spectrum:
     return sharpen(*without_copies(run, dtype), scale=scale)
 
 
-def _shortened(run: LanczosRun, dtype: torch.dtype) -> LanczosRun:
-    """The leading three quarters of a run."""
-    k = int(LAST_QUARTER * len(run.alphas))
-    return make_run(run.alphas[:k], run.betas[:k], False, dtype)
+def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun:
+    """The run as it was after ``num_steps``: a leading block of its tridiagonal."""
+    return make_run(run.alphas[:num_steps], run.betas[:num_steps], False, dtype)
 
 
 def _mean(spectra: list[Spectrum], dim: int) -> Spectrum:
@@ -267,7 +268,7 @@ def _agreed_plan(operator: Problem, num_steps: int, budget: int | None, saved: S
     """The plan that all processes share and, for a run that goes on, the one that it was begun with."""
     plan = plan_memory(operator.dim, num_steps, budget, operator.dtype, operator.device)
     rows = operator.smallest(plan.num_rows)
-    if saved is not None and (saved.num_steps == num_steps or int(saved.fields["generation"]) > 0):
+    if saved is not None and (saved.num_steps >= num_steps or int(saved.fields["generation"]) > 0):
         if saved.num_rows > plan.num_rows:
             need = (saved.num_rows + 2) * plan.vector_bytes
             remedy = "The run in the checkpoint was begun with that much and cannot go on with less."

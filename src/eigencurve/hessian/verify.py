@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
+from eigencurve.hessian.basis import dot
 
 if TYPE_CHECKING:
     from eigencurve.hessian.operator import CurvatureOperator
@@ -29,10 +31,7 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
         ValueError: naming which of the two does not hold, and the likely cause.
     """
     generator = torch.Generator().manual_seed(SEED)
-    u, v = (
-        torch.randn(operator.dim, generator=generator, dtype=torch.float64).to(operator.device, operator.dtype)
-        for _ in range(2)
-    )
+    u, v = (torch.randn(operator.dim, generator=generator, dtype=operator.dtype).to(operator.device) for _ in range(2))
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
     _require_finite(operator, first)
@@ -67,8 +66,8 @@ def _require_same(operator: CurvatureOperator, v: Tensor, first: Tensor, other: 
 
 def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
     other = operator.fresh_product(u, SEED, rebuild=False)
-    gap = abs(float(u.double() @ product.double()) - float(v.double() @ other.double()))
-    allowed = (TOLERANCE[operator.dtype] + 3 * error) * float(product.double().norm() + other.double().norm())
+    gap = abs(dot(u, product) - dot(v, other))
+    allowed = (TOLERANCE[operator.dtype] + 3 * error) * (_norm(product) + _norm(other))
     if gap > allowed:
         cause = "A backward pass that is not the derivative of its forward pass (a custom function, .detach()) does so."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
@@ -88,8 +87,12 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
 
 
 def _relative(difference: Tensor, reference: Tensor) -> float:
-    size = float(reference.double().norm())
-    return float(difference.double().norm()) / size if size > 0 else float(difference.double().norm())
+    size = _norm(reference)
+    return _norm(difference) / size if size > 0 else _norm(difference)
+
+
+def _norm(vector: Tensor) -> float:
+    return math.sqrt(dot(vector, vector))
 
 
 def _name(operator: CurvatureOperator) -> str:
