@@ -16,7 +16,7 @@ from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
 from eigencurve.hessian.lanczos import LanczosRun, LinearOperator, Recurrence, make_run, without_copies
-from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import OctaveShares, octave_shares
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settling import LAST_QUARTER, Settling
@@ -269,8 +269,8 @@ def _agreed_plan(operator: Problem, num_steps: int, budget: int | None, saved: S
     plan = plan_memory(operator.dim, num_steps, budget, operator.dtype, operator.device)
     rows = operator.smallest(plan.num_rows)
     if saved is not None and (saved.num_steps >= num_steps or int(saved.fields["generation"]) > 0):
-        if saved.num_rows > plan.num_rows:
-            need = (saved.num_rows + 2) * plan.vector_bytes
+        need = (saved.num_rows + WORK_VECTORS) * plan.vector_bytes
+        if need > plan.budget_bytes:
             remedy = "The run in the checkpoint was begun with that much and cannot go on with less."
             _check.refuse("estimate_spectrum", "memory_budget", f">= {need}", plan.budget_bytes, remedy)
         rows = saved.num_rows
