@@ -15,6 +15,7 @@ from tests.hessian.models import problem
 import eigencurve as ec
 from eigencurve.hessian import checkpoint as checkpoint_module
 from eigencurve.hessian import estimate_spectrum
+from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.estimate import Interrupted
 from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.operator import HessianOperator
@@ -111,6 +112,25 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, budget, step):
     for name in ("alphas", "betas"):
         assert all(map(np.array_equal, getattr(resumed, name), getattr(whole, name)))
     assert resumed.spectrum == whole.spectrum
+
+
+@pytest.mark.parametrize("budget", [None, LOCKED])
+def test_ctrl_c_in_the_middle_of_a_step_leaves_the_last_save(tmp_path, monkeypatch, budget):
+    settings = {"num_steps": 60, "settle": None, "memory_budget": budget, "checkpoint": tmp_path / "run.npz"}
+    interrupted_at(20, **settings)
+    original = Basis.append
+
+    def stop_inside(self, vector, scale):
+        if self.coordinates.shape[1] == 45:
+            raise KeyboardInterrupt
+        original(self, vector, scale)
+
+    monkeypatch.setattr(Basis, "append", stop_inside)
+    with pytest.raises(Interrupted, match="saved to"):
+        estimate_spectrum(operator(), **settings)
+    monkeypatch.undo()
+    whole = estimate_spectrum(operator(), **{**settings, "checkpoint": None})
+    assert np.array_equal(estimate_spectrum(operator(), **settings).alphas[0], whole.alphas[0])
 
 
 def test_without_a_checkpoint_ctrl_c_says_what_was_missing():

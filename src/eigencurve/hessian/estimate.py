@@ -155,7 +155,8 @@ class _Work:
     ) -> None:
         self.operator, self.plan, self.seed, self.settling, self.limit = operator, plan, seed, settling, limit
         self.file, self.saved = file, saved
-        self.finished: list[LanczosRun] = [] if saved is None else list(saved.finished)
+        done = [] if saved is None else saved.finished
+        self.finished = [shortened(run, plan.num_steps, operator.dtype) for run in done]
         self.reason, self.moved = "num_steps", float("inf")
 
     def run_probes(self, num_probes: int, advance: Advance) -> list[LanczosRun]:
@@ -168,8 +169,7 @@ class _Work:
             except KeyboardInterrupt:
                 raise Interrupted(self._way_on(recurrence)) from None
             cap = self.plan.num_steps if not self.finished else len(self.finished[0].alphas)
-            run = recurrence.result()
-            self.finished.append(run if len(run.alphas) <= cap else shortened(run, cap, self.operator.dtype))
+            self.finished.append(shortened(recurrence.result(), cap, self.operator.dtype))
         return self.finished[:num_probes]
 
     def _begin(self, probe: int) -> Recurrence:
@@ -218,9 +218,10 @@ class _Work:
         done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished)}"
         if self.file is None:
             return f"{done}. Give 'checkpoint' a path to be able to go on after Ctrl-C."
-        if self.operator.leads:
+        if self.operator.leads and not run.is_changing:
             self.file.save(self.finished, run)
-        return f"{done}; saved to {self.file.path}. Call estimate_spectrum again with the same arguments to go on."
+        saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing is in {self.file.path} yet"
+        return f"{done}; {saved}. Call estimate_spectrum again with the same arguments to go on."
 
 
 def _estimate(runs: list[LanczosRun], work: _Work, decay: float, horizon: int, seconds: float) -> SpectrumEstimate:
@@ -257,6 +258,8 @@ def _sharpened(run: LanczosRun, scale: float, dtype: torch.dtype) -> Spectrum:
 
 def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun:
     """The run as it was after ``num_steps``: a leading block of its tridiagonal."""
+    if len(run.alphas) <= num_steps:
+        return run
     return make_run(run.alphas[:num_steps], run.betas[:num_steps], False, dtype)
 
 

@@ -73,6 +73,8 @@ class Recurrence:
         self.alphas: list[float] = []
         self.betas: list[float] = []
         self.exact = False
+        # True while a step is written into the state: one interrupted here must not be saved.
+        self.is_changing = False
 
     def start(self, vector: Tensor) -> None:
         """Begin with ``vector``, which is divided by its length."""
@@ -87,6 +89,11 @@ class Recurrence:
         beta = dot(residual, residual) ** 0.5
         if not np.isfinite(alpha + beta):
             _check.refuse("lanczos", "operator", "one with finite products", alpha + beta)
+        self.is_changing = True
+        self._take(residual, alpha, beta)
+        self.is_changing = False
+
+    def _take(self, residual: Tensor, alpha: float, beta: float) -> None:
         self.alphas.append(alpha)
         self.betas.append(beta)
         size = max(abs(a) + 2 * b for a, b in zip(self.alphas, [*self.betas[:-1], 0.0], strict=True))
