@@ -5,11 +5,11 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install test lint types check bench clean
+.PHONY: help install test lint types check bench bench-peers demo clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,14 @@ types: install ## mypy --strict on src
 check: lint types ## all that CI runs: lint, types, tests
 	$(MAKE) test
 
+$(VENV)/.demo: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+demo: $(VENV)/.demo ## measure a small network's spectrum and race its schedule on handwritten digits
+	$(BIN)/python -m eigencurve.experiments.demo demo-output
+
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
 	@touch $@
@@ -44,5 +52,17 @@ bench: $(VENV)/.bench ## time the core against its transcriptions and against to
 	$(BIN)/python -m benchmarks.ridge
 	$(BIN)/python -m benchmarks.sharpening
 
+PEERS := .venv-peers
+$(PEERS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --editable '.[torch]' einops einconv opt_einsum linear_operator unfoldNd tqdm
+	@# without their dependencies: one asks for torchvision, which nothing here needs
+	$(PEERS)/bin/python -m pip install --quiet --no-deps pyhessian==0.1 hessian-eigenthings==1.0.0a4 \
+	  curvlinops-for-pytorch==3.0.1 backpack-for-pytorch==1.7.1
+	@touch $@
+
+bench-peers: $(PEERS)/.installed ## Hessian products and density runs beside the peers', in their own environment
+	$(PEERS)/bin/python -m benchmarks.peers
+
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist

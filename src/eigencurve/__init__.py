@@ -1,9 +1,10 @@
 """Eigencurve: the learning-rate schedule that the curvature of your loss calls for.
 
 The names here are the NumPy core: spectra, schedules, theory. Importing them loads no deep-learning framework;
-``NoisyQuadratic`` loads its compiler, numba, when it is first asked for.
+``NoisyQuadratic`` and ``torch_schedule`` load numba and PyTorch when they are first asked for.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 if TYPE_CHECKING:
+    from eigencurve.adapters.torch import torch_schedule
     from eigencurve.theory.quadratic import NoisyQuadratic
     from eigencurve.theory.recursion import DivergenceError
 
@@ -48,16 +50,24 @@ __all__ = [
     "warmup", "wsd",
     # theory
     "DivergenceError", "NoisyQuadratic",
+    # PyTorch
+    "torch_schedule",
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    """``NoisyQuadratic`` and its exception, on first use: importing numba takes longer than all the rest."""
-    if name not in ("DivergenceError", "NoisyQuadratic"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from eigencurve.theory import quadratic, recursion
+# Names that bring a compiler or a framework with them: imported when they are first asked for.
+_LATER = {
+    "DivergenceError": "eigencurve.theory.recursion",
+    "NoisyQuadratic": "eigencurve.theory.quadratic",
+    "torch_schedule": "eigencurve.adapters.torch",
+}
 
-    return getattr(quadratic if name == "NoisyQuadratic" else recursion, name)
+
+def __getattr__(name: str) -> Any:
+    """``NoisyQuadratic`` needs numba and ``torch_schedule`` PyTorch; nothing else here does."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,1 @@
+"""Schedules in the trainers that people already have, one framework a file."""

@@ -1,0 +1,19 @@
+"""Hessian and Gauss-Newton products of PyTorch models, and the spectra that Lanczos finds with them."""
+
+try:
+    import torch as _torch  # noqa: F401 -- said here once, with the remedy
+except ImportError as error:
+    raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
+
+from eigencurve.hessian.distributed import DistributedOperator
+from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.lanczos import LanczosRun, lanczos
+from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
+
+__all__ = [
+    # products
+    "DistributedOperator", "GaussNewtonOperator", "HessianOperator",
+    # spectra
+    "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "lanczos", "plan_memory",
+]  # fmt: skip

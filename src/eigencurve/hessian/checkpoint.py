@@ -1,0 +1,179 @@
+"""A Lanczos run on disk: small numbers in one file, written atomically, and the basis in another, appended to.
+
+``run.npz`` holds α, β and all that says which run it is; ``run.npz.rows-N`` the rows of the basis, as raw numbers. A
+row is written once, not once a save, so saving costs the same at step 10 and at step 1,000. The small file is put in
+place after the rows it speaks of are on disk, so a process killed at any time leaves a state to go on from.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from eigencurve import _check
+from eigencurve._arrays import Array
+from eigencurve._files import write_atomically
+from eigencurve.hessian.batches import tensor_bytes
+from eigencurve.hessian.lanczos import LanczosRun, Recurrence
+
+FORMAT = "eigencurve.lanczos"
+VERSION = 1
+SECONDS_BETWEEN = 5.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What must be equal for a run to go on: the problem's fingerprint and the seed of its probes."""
+
+    fingerprint: str
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A state read back: the finished probes, the fields of the unfinished one, and the steps and rows planned."""
+
+    finished: list[LanczosRun]
+    fields: dict[str, Any]
+    num_steps: int
+    num_rows: int
+
+
+class CheckpointFile:
+    """The checkpoint of one call of ``estimate_spectrum``.
+
+    Args:
+        path: of the small file; its rows go beside it.
+        identity: of the run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
+        self.path, self.identity = Path(path), identity
+        self._sums: list[int] = []
+        self._saved_as: tuple[int, int] | None = None
+        self._next_save = time.monotonic() + SECONDS_BETWEEN
+
+    def load(self) -> SavedRun | None:
+        """The state on disk, or None where there is no file yet.
+
+        Raises:
+            ValueError: a file that is truncated, damaged, or of another model, data or seed. It is left as it is.
+        """
+        if not self.path.exists():
+            return None
+        fields = self._read()
+        self._require_same(fields)
+        lengths, exact = fields["lengths"], fields["exact"]
+        ends = np.cumsum(lengths)
+        finished = [
+            LanczosRun(fields["done_alphas"][end - n : end], fields["done_betas"][end - n : end], bool(e), int(k))
+            for n, end, e, k in zip(lengths, ends, exact, fields["distinct"], strict=True)
+        ]
+        return SavedRun(finished, fields, int(fields["num_steps"]), int(fields["num_rows"]))
+
+    def restore(self, saved: SavedRun, run: Recurrence) -> None:
+        """Put the unfinished probe of ``saved`` into a fresh ``run``."""
+        fields, basis = saved.fields, run.basis
+        run.alphas, run.betas = fields["alphas"].tolist(), fields["betas"].tolist()
+        run.exact = bool(fields["now_exact"])
+        basis.coordinates = fields["coordinates"]
+        basis.num_used, basis.num_locked = int(fields["num_used"]), int(fields["num_locked"])
+        basis.num_stored, basis.generation = int(fields["num_stored"]), int(fields["generation"])
+        self._sums, self._saved_as = fields["sums"].tolist(), (len(saved.finished), basis.generation)
+        self._read_rows(len(saved.finished), run)
+
+    def save_if_due(self, finished: list[LanczosRun], run: Recurrence) -> None:
+        """Save where the last save is some seconds ago."""
+        if time.monotonic() >= self._next_save:
+            self.save(finished, run)
+
+    def save(self, finished: list[LanczosRun], run: Recurrence) -> None:
+        """Write the rows that are not on disk yet, then the small file, then drop rows that nothing refers to."""
+        self._write_rows(len(finished), run)
+        buffer = io.BytesIO()
+        np.savez(buffer, **self._fields(finished, run))
+        write_atomically(self.path, buffer.getvalue())
+        current = self._rows_path(len(finished), run.basis.generation)
+        for other in self.path.parent.glob(f"{self.path.name}.rows-*"):
+            if other != current:
+                other.unlink(missing_ok=True)
+        self._next_save = time.monotonic() + SECONDS_BETWEEN
+
+    def _fields(self, finished: list[LanczosRun], run: Recurrence) -> dict[str, Any]:
+        basis = run.basis
+        joined: Array = np.concatenate([np.zeros(0), *(done.alphas for done in finished)])
+        return {
+            "format": np.str_(FORMAT), "version": np.int64(VERSION),
+            "fingerprint": np.str_(self.identity.fingerprint), "seed": np.int64(self.identity.seed),
+            "num_steps": np.int64(run.plan.num_steps), "num_rows": np.int64(run.plan.num_rows),
+            "lengths": np.array([len(done.alphas) for done in finished], dtype=np.int64),
+            "exact": np.array([done.exact for done in finished], dtype=np.int64),
+            "distinct": np.array([done.num_distinct for done in finished], dtype=np.int64),
+            "done_alphas": joined, "done_betas": np.concatenate([np.zeros(0), *(done.betas for done in finished)]),
+            "alphas": np.array(run.alphas), "betas": np.array(run.betas), "now_exact": np.int64(run.exact),
+            "coordinates": basis.coordinates, "num_used": np.int64(basis.num_used),
+            "num_locked": np.int64(basis.num_locked), "num_stored": np.int64(basis.num_stored),
+            "generation": np.int64(basis.generation), "sums": np.array(self._sums, dtype=np.int64),
+        }  # fmt: skip
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as archive:
+                fields = {name: archive[name] for name in archive.files}
+            kind, version = str(fields["format"]), int(fields["version"])
+        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            self._refuse("a complete checkpoint", str(error))
+        if (kind, version) != (FORMAT, VERSION):
+            self._refuse(f"of format {FORMAT!r}, version {VERSION}", f"{kind!r}, version {version}")
+        return fields
+
+    def _require_same(self, fields: dict[str, Any]) -> None:
+        if str(fields["fingerprint"]) != self.identity.fingerprint:
+            self._refuse("of this model, these parameters and this data", "the checkpoint of another problem")
+        if int(fields["seed"]) != self.identity.seed:
+            self._refuse(f"of seed {self.identity.seed}", f"the checkpoint of seed {int(fields['seed'])}")
+
+    def _refuse(self, constraint: str, got: str) -> NoReturn:
+        remedy = f"The file {self.path.name} is left as it is: move it away, or give another path."
+        _check.refuse("estimate_spectrum", "checkpoint", constraint, got, remedy)
+
+    def _rows_path(self, probe: int, generation: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.rows-{probe}-{generation}")
+
+    def _write_rows(self, probe: int, run: Recurrence) -> None:
+        basis, now = run.basis, (probe, run.basis.generation)
+        if now != self._saved_as:
+            self._sums = []
+        path, size = self._rows_path(*now), run.plan.vector_bytes
+        with open(path, "r+b" if self._sums else "wb") as file:
+            file.seek(len(self._sums) * size)
+            for row in basis.rows[len(self._sums) : basis.num_used]:
+                content = tensor_bytes(row)
+                file.write(content)
+                self._sums.append(zlib.crc32(content))
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        self._saved_as = now
+
+    def _read_rows(self, probe: int, run: Recurrence) -> None:
+        basis, size = run.basis, run.plan.vector_bytes
+        numpy_type = torch.empty((), dtype=basis.rows.dtype).numpy().dtype
+        try:
+            with open(self._rows_path(probe, basis.generation), "rb") as file:
+                for place in range(basis.num_used):
+                    content = bytearray(file.read(size))
+                    if len(content) != size or zlib.crc32(content) != self._sums[place]:
+                        self._refuse("complete, with its rows", f"a damaged row {place} of {basis.num_used}")
+                    basis.rows[place] = torch.from_numpy(np.frombuffer(content, dtype=numpy_type))
+        except OSError as error:
+            self._refuse("complete, with its rows", str(error))

@@ -1,0 +1,177 @@
+"""Convolutions and fixed batch norms whose double backward is as fast as their backward.
+
+PyTorch derives the gradient of a convolution's gradient with respect to the weight as a convolution whose kernel
+is a whole image, and batch norm's in eval mode as some ten passes over the activations. While :class:`FastKernels` is
+active, both are exchanged for functions with the same values, the same derivatives and a cheaper double backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+# Stride, padding, dilation, groups.
+Settings = tuple[list[int], list[int], list[int], int]
+CONVOLUTIONS: dict[Any, int] = {torch.conv1d: 1, torch.conv2d: 2, torch.conv3d: 3}
+
+
+class FastKernels(TorchFunctionMode):
+    """Within this mode the forward pass builds the cheaper graph; calls that it does not know stay as they are."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Exchange one call, or pass it on."""
+        known = kwargs or {}
+        if func in CONVOLUTIONS:
+            return _convolution(func, CONVOLUTIONS[func], *args, **known)
+        if func is F.batch_norm:
+            return _batch_norm(func, *args, **known)
+        return func(*args, **known)
+
+
+def _convolution(
+    func: Callable[..., Tensor],
+    num_axes: int,
+    input: Tensor,  # noqa: A002 -- PyTorch's name
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    if isinstance(padding, str) or input.ndim != num_axes + 2 or input.dtype != weight.dtype:
+        return func(input, weight, bias, stride, padding, dilation, groups)
+    settings = (_each(stride, num_axes), _each(padding, num_axes), _each(dilation, num_axes), groups)
+    result: Tensor = _Convolution.apply(input, weight, settings)  # type: ignore[no-untyped-call]
+    return result if bias is None else result + bias.view(-1, *[1] * num_axes)
+
+
+def _each(value: Any, num_axes: int) -> list[int]:
+    values = [value] if isinstance(value, int) else list(value)
+    return values * num_axes if len(values) == 1 else values
+
+
+def _forward(x: Tensor, w: Tensor, settings: Settings) -> Tensor:
+    stride, padding, dilation, groups = settings
+    return torch.convolution(x, w, None, stride, padding, dilation, False, [0] * len(stride), groups)
+
+
+def _gradients(g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list[bool]) -> list[Tensor]:
+    """Of the input and of the weight, where wanted."""
+    stride, padding, dilation, groups = settings
+    outside = [0] * len(stride)
+    found: list[Tensor] = torch.ops.aten.convolution_backward(
+        g, x, w, None, stride, padding, dilation, False, outside, groups, [*wanted, False]
+    )
+    return found
+
+
+class _Convolution(Function):
+    """y = x * w, a convolution; bilinear, so every derivative of it is one again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, settings: Settings) -> Tensor:
+        ctx.save_for_backward(x, w)
+        ctx.settings = settings
+        return _forward(x, w, settings)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        x, w = ctx.saved_tensors
+        return (*_ConvolutionBackward.apply(g, x, w, ctx.settings, list(ctx.needs_input_grad[:2])), None)  # type: ignore[no-untyped-call]
+
+
+class _ConvolutionBackward(Function):
+    """(g, x, w) -> the gradients of ⟨g, x * w⟩ with respect to x and w."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list[bool]) -> Any:
+        ctx.save_for_backward(g, x, w)
+        ctx.settings = settings
+        ctx.set_materialize_grads(False)
+        found = _gradients(g, x, w, settings, wanted)
+        return found[0], found[1]
+
+    @staticmethod
+    def backward(ctx: Any, x_dual: Tensor | None, w_dual: Tensor | None) -> Any:
+        g, x, w = ctx.saved_tensors
+        g_part = x_part = w_part = None
+        if x_dual is not None:
+            g_part = _forward(x_dual, w, ctx.settings)
+            w_part = _gradients(g, x_dual, w, ctx.settings, [False, True])[1]
+        if w_dual is not None:
+            other = _forward(x, w_dual, ctx.settings)
+            g_part = other if g_part is None else g_part + other
+            x_part = _gradients(g, x, w_dual, ctx.settings, [True, False])[0] if ctx.needs_input_grad[1] else None
+        return g_part, x_part, w_part, None, None
+
+
+def _batch_norm(
+    func: Callable[..., Tensor],
+    input: Tensor,  # noqa: A002 -- PyTorch's name
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if training or running_mean is None or running_var is None or weight is None or bias is None or input.ndim < 3:
+        return func(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    result: Tensor = _FixedNorm.apply(input, weight, bias, running_mean, running_var, eps)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _FixedNorm(Function):
+    """y = w r (x - m) + b a channel, with r = 1/√(v + ε) and m fixed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor, mean: Tensor, var: Tensor, eps: float) -> Tensor:
+        ctx.save_for_backward(x, w, mean, var)
+        ctx.eps = eps
+        return torch.native_batch_norm(x, w, b, mean, var, False, 0.0, eps)[0]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        x, w, mean, var = ctx.saved_tensors
+        return (*_FixedNormBackward.apply(g, x, w, mean, var, ctx.eps), None, None, None)  # type: ignore[no-untyped-call]
+
+
+class _FixedNormBackward(Function):
+    """(g, x, w) -> w r g, r Σ g (x - m) and Σ g, the gradients of ⟨g, y⟩."""
+
+    @staticmethod
+    def forward(ctx: Any, g: Tensor, x: Tensor, w: Tensor, mean: Tensor, var: Tensor, eps: float) -> Any:
+        ctx.save_for_backward(g, x, w, mean, var)
+        ctx.eps = eps
+        return _norm_gradients(g, x, w, mean, var, eps, [True, True, True])
+
+    @staticmethod
+    def backward(ctx: Any, x_dual: Tensor, w_dual: Tensor, b_dual: Tensor) -> Any:
+        g, x, w, mean, var = ctx.saved_tensors
+        shape = [-1, *[1] * (g.ndim - 2)]
+        scale = torch.rsqrt(var + ctx.eps)
+        tilt = scale * w_dual
+        g_part = torch.addcmul((b_dual - tilt * mean).view(shape), x_dual, (scale * w).view(shape))
+        g_part = g_part.addcmul_(x, tilt.view(shape))
+        # r Σ g·x_dual is the fused sum that gives a weight's gradient, with the mean at zero.
+        w_part = _norm_gradients(g, x_dual, w, torch.zeros_like(mean), var, ctx.eps, [False, True, False])[1]
+        return g_part, g * tilt.view(shape), w_part, None, None, None
+
+
+def _norm_gradients(
+    g: Tensor, x: Tensor, w: Tensor, mean: Tensor, var: Tensor, eps: float, wanted: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    found: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.native_batch_norm_backward(
+        g, x, w, mean, var, None, None, False, eps, wanted
+    )
+    return found

@@ -1,0 +1,124 @@
+"""Curvature times vector on one batch, as functions of the vector that can be called again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+# Curvature times vector, both as one tensor a parameter.
+Product = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+
+
+def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
+    r"""Make v -> Hv from a gradient graph that is built once.
+
+    .. math:: Hv = \nabla_w \langle \nabla_w \ell(w), v \rangle
+
+    A product is one backward pass through the graph of the backward pass. Counting convolutions it costs two
+    plain forward and backward passes; building the graph anew each time would make it three.
+
+    Reference: Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
+    """
+    gradient = torch.autograd.grad(loss, parameters, create_graph=True, materialize_grads=True)
+    curved = [i for i, part in enumerate(gradient) if part.requires_grad]
+    _require_second_derivatives(gradient)
+
+    def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not curved:  # the loss is linear in every parameter
+            return [torch.zeros_like(part) for part in vector]
+        return torch.autograd.grad(
+            [gradient[i] for i in curved],
+            parameters,
+            [vector[i] for i in curved],
+            retain_graph=True,
+            materialize_grads=True,
+        )
+
+    return product
+
+
+def gauss_newton_product(
+    outputs: Tensor, loss_of: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]
+) -> tuple[Tensor, Product]:
+    r"""The loss, and v -> Gv with the Gauss-Newton matrix of ``loss_of(outputs)``.
+
+    .. math:: G = J^\top \nabla_z^2 \ell(z)\, J, \qquad J = \partial z / \partial w
+
+    :math:`Jv` is the derivative of :math:`J^\top u` with respect to the u that it is linear in, so that three
+    backward passes through graphs built once make a product.
+
+    Reference: Schraudolph, Fast curvature matrix-vector products, Neural Computation 14 (2002).
+    """
+    leaf = outputs.detach().requires_grad_()
+    loss = loss_of(leaf)
+    slope = torch.autograd.grad(loss, leaf, create_graph=True, materialize_grads=True)[0]
+    dual = torch.zeros_like(outputs, requires_grad=True)
+    pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True, materialize_grads=True)
+    _require_second_derivatives(pulled)
+
+    def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not slope.requires_grad:  # the loss is linear in the outputs
+            return [torch.zeros_like(part) for part in vector]
+        used = [i for i, part in enumerate(pulled) if part.requires_grad]
+        pushed = torch.autograd.grad([pulled[i] for i in used], dual, [vector[i] for i in used], retain_graph=True)[0]
+        bent = torch.autograd.grad(slope, leaf, pushed, retain_graph=True)[0]
+        return torch.autograd.grad(outputs, parameters, bent, retain_graph=True, materialize_grads=True)
+
+    return loss, product
+
+
+def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], step: float) -> Product:
+    r"""Make v -> Hv by central differences of the gradient, for models that can be differentiated only once.
+
+    .. math:: Hv \approx \frac{\nabla\ell(w + hv) - \nabla\ell(w - hv)}{2h}, \qquad
+              h = \text{step}\,\frac{1 + \|w\|}{\|v\|}
+
+    The parameters are exchanged for shifted copies while a gradient is taken, never written to.
+    """
+
+    def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
+        length, size = _norm(vector), _norm(parameters)
+        if length == 0:
+            return [torch.zeros_like(part) for part in vector]
+        h = step * (1 + size) / length
+        ahead = _gradient_at(gradient, parameters, vector, h)
+        behind = _gradient_at(gradient, parameters, vector, -h)
+        return [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
+
+    return product
+
+
+def _gradient_at(
+    gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], vector: Sequence[Tensor], shift: float
+) -> Sequence[Tensor]:
+    originals = [parameter.data for parameter in parameters]
+    try:
+        for parameter, part in zip(parameters, vector, strict=True):
+            parameter.data = torch.add(parameter.data, part, alpha=shift)
+        return gradient()
+    finally:
+        for parameter, original in zip(parameters, originals, strict=True):
+            parameter.data = original
+
+
+def _require_second_derivatives(gradient: Sequence[Tensor]) -> None:
+    """Raise where a backward pass was marked once_differentiable.
+
+    PyTorch leaves such a pass out of the graph behind a node that raises when it is reached; with nothing but that
+    node between a gradient and the parameters it never is, and the product would be zero without a word.
+    """
+    waiting = [part.grad_fn for part in gradient if part.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if node.name() in ("torch::autograd::Error", "DelayedError"):
+            raise RuntimeError("a backward pass in the model is marked with @once_differentiable")
+        following = {after for after, _ in node.next_functions if after is not None} - seen
+        seen |= following
+        waiting.extend(following)
+
+
+def _norm(parts: Sequence[Tensor]) -> float:
+    return float(sum(float(part.detach().double().square().sum()) for part in parts) ** 0.5)

@@ -1,0 +1,200 @@
+import io
+import pickle
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.lr_scheduler import LinearLR, LRScheduler, SequentialLR
+
+import eigencurve as ec
+from eigencurve.adapters.torch import ScheduleLR, torch_schedule
+from eigencurve.hessian import HessianOperator, estimate_spectrum
+
+SPECTRUM = ec.Spectrum([1.0, 2.0, 4.0, 64.0], [8, 4, 2, 1])
+
+
+def schedules(total_steps=7, lr=0.5):
+    return [
+        ec.eigencurve(SPECTRUM, total_steps, lr),
+        ec.cosine(total_steps, lr),
+        ec.step_decay(total_steps, lr),
+        ec.elastic_step(total_steps, lr),
+        ec.warmup(ec.inverse_time(total_steps - 2, lr, 0.01), 2),
+    ]
+
+
+def make_optimizer(rates=(0.5,), kind=torch.optim.SGD):
+    groups = [{"params": [nn.Parameter(torch.ones(2))], "lr": rate} for rate in rates]
+    return kind(groups, lr=rates[0])
+
+
+def saved(state):
+    """Through a file, loaded the safe way."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=True)
+
+
+def rates_of(optimizer):
+    return [float(group["lr"]) for group in optimizer.param_groups]
+
+
+@pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
+def test_stepping_equals_the_schedule_at_every_step_and_beyond(schedule):
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, schedule)
+    assert isinstance(scheduler, LRScheduler)
+    for t in range(schedule.total_steps + 3):
+        assert rates_of(optimizer) == [schedule(t)]
+        assert scheduler.get_last_lr() == [schedule(t)]
+        optimizer.step()
+        scheduler.step()
+
+
+@pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
+@pytest.mark.parametrize("stop", [0, 1, 3, 6])
+def test_save_and_resume_is_exact(schedule, stop):
+    optimizer = make_optimizer((0.5, 0.05))
+    scheduler = ScheduleLR(optimizer, schedule)
+    for _ in range(stop):
+        optimizer.step()
+        scheduler.step()
+    states = saved({"scheduler": scheduler.state_dict(), "optimizer": optimizer.state_dict()})
+    again = make_optimizer((0.5, 0.05))
+    for load in ("optimizer first", "scheduler first", "from the state alone"):
+        fresh = make_optimizer((0.5, 0.05))
+        if load == "optimizer first":
+            fresh.load_state_dict(states["optimizer"])
+        resumed = (
+            ScheduleLR.resume(fresh, states["scheduler"])
+            if load == "from the state alone"
+            else ScheduleLR(fresh, schedule)
+        )
+        resumed.load_state_dict(states["scheduler"])
+        for t in range(stop, schedule.total_steps):
+            assert rates_of(fresh) == [schedule(t), schedule(t) * (0.05 / 0.5)], load
+            fresh.step()
+            resumed.step()
+    assert rates_of(again) == [0.5, 0.05]
+
+
+def test_groups_keep_their_ratios():
+    optimizer = make_optimizer((1.0, 0.1, 3.0))
+    scheduler = ScheduleLR(optimizer, ec.linear(4, lr=0.2))
+    optimizer.step()
+    scheduler.step()
+    torch.testing.assert_close(torch.tensor(rates_of(optimizer)), 0.15 * torch.tensor([1.0, 0.1, 3.0]))
+
+
+def test_rates_held_in_tensors_stay_tensors():
+    rate = torch.tensor(0.5)
+    optimizer = torch.optim.Adam([nn.Parameter(torch.ones(2))], lr=rate, capturable=False, foreach=False)
+    scheduler = ScheduleLR(optimizer, ec.linear(4, lr=0.2))
+    optimizer.step()
+    scheduler.step()
+    assert isinstance(optimizer.param_groups[0]["lr"], torch.Tensor)
+    assert rates_of(optimizer) == pytest.approx([0.15])
+
+
+def test_another_horizon_on_resume_is_an_error_that_names_extend():
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, ec.cosine(10, 0.5))
+    for _ in range(4):
+        optimizer.step()
+        scheduler.step()
+    state = saved(scheduler.state_dict())
+    longer = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5))
+    with pytest.raises(ValueError, match=r"total_steps=20.*total_steps=10.*call extend"):
+        longer.load_state_dict(state)
+    resumed = ScheduleLR.resume(make_optimizer(), state)
+    resumed.extend(ec.cosine(20, 0.5))
+    assert resumed.get_last_lr() == [ec.cosine(20, 0.5)(4)]
+    assert ScheduleLR.resume(make_optimizer(), saved(resumed.state_dict())).schedule.total_steps == 20
+    with pytest.raises(ValueError, match=r"ScheduleLR.extend: 'schedule' must be of more than 4 steps"):
+        resumed.extend(ec.cosine(4, 0.5))
+
+
+def test_no_warning_when_mixed_precision_skips_a_step():
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = ScheduleLR(optimizer, ec.linear(5, lr=0.1))
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for scale in (float("inf"), 1.0):
+            optimizer.zero_grad()
+            scaler.scale(model(torch.ones(1, 2)).sum() * scale).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scheduler.step()
+    assert scheduler.last_epoch == 2
+
+
+def test_inside_sequential_lr():
+    optimizer = make_optimizer()
+    warm = LinearLR(optimizer, start_factor=0.1, total_iters=3)
+    main = ScheduleLR(optimizer, ec.cosine(6, 0.5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SequentialLR itself uses a call that PyTorch deprecates
+        both = SequentialLR(optimizer, [warm, main], milestones=[3])
+        seen = []
+        for _ in range(9):
+            seen.append(rates_of(optimizer)[0])
+            optimizer.step()
+            both.step()
+    assert seen[:3] == pytest.approx([0.05, 0.2, 0.35])
+    assert seen[3:] == ec.cosine(6, 0.5).values().tolist()
+
+
+def test_gradient_accumulation_steps_once_an_update():
+    model, accumulate, updates = nn.Linear(1, 1), 4, 5
+    schedule = ec.linear(updates, lr=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler, seen = ScheduleLR(optimizer, schedule), []
+    for micro in range(updates * accumulate):
+        (model(torch.ones(1, 1)).sum() / accumulate).backward()
+        if (micro + 1) % accumulate == 0:
+            seen.append(rates_of(optimizer)[0])
+            optimizer.step()
+            optimizer.zero_grad()
+            scheduler.step()
+    assert seen == schedule.values().tolist()
+
+
+def test_scheduler_and_optimizer_can_be_pickled():
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, ec.cosine(5, 0.5))
+    assert pickle.loads(pickle.dumps(scheduler.schedule)) == scheduler.schedule
+    pickle.dumps(optimizer.state_dict())
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
+        ScheduleLR(make_optimizer(), 0.1)
+    with pytest.raises(TypeError, match=r"a torch.optim.Optimizer"):
+        ScheduleLR(nn.Linear(1, 1), ec.cosine(5, 0.5))
+    with pytest.raises(ValueError, match="first group has a rate > 0"):
+        ScheduleLR(make_optimizer((0.0, 1.0)), ec.cosine(5, 0.5))
+    with pytest.raises(ValueError, match="the state of a ScheduleLR"):
+        ScheduleLR(make_optimizer(), ec.cosine(5, 0.5)).load_state_dict({"last_epoch": 3})
+    one = ScheduleLR(make_optimizer(), ec.cosine(5, 0.5)).state_dict()
+    with pytest.raises(ValueError, match="of 2 parameter groups"):
+        ScheduleLR(make_optimizer((0.5, 0.5)), ec.cosine(5, 0.5)).load_state_dict(one)
+
+
+def test_one_call_from_a_model_to_its_schedule():
+    source = torch.Generator().manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    batch = (torch.randn(32, 4, generator=source), torch.randint(0, 3, (32,), generator=source))
+    schedule, estimate = torch_schedule(
+        model, nn.functional.cross_entropy, batch, total_steps=50, lr=0.1, weight_decay=1e-3, num_steps=20, min_lr=1e-4
+    )
+    assert (schedule.total_steps, schedule(0), schedule(49)) == (50, 0.1, pytest.approx(1e-4))
+    again = estimate_spectrum(
+        HessianOperator(model, nn.functional.cross_entropy, batch), 20, weight_decay=1e-3, total_steps=50
+    )
+    assert schedule == ec.eigencurve(ec.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
+    assert estimate.spectrum == again.spectrum
+    assert ec.torch_schedule is torch_schedule

@@ -1,0 +1,39 @@
+"""Operators that are plain matrices, with the interface of a model's."""
+
+import hashlib
+
+import numpy as np
+import torch
+
+
+class MatrixOperator:
+    """A dense symmetric matrix, or a diagonal one where ``matrix`` has one axis."""
+
+    leads = True
+
+    def __init__(self, matrix, dtype=torch.float64):
+        self.matrix = torch.as_tensor(np.asarray(matrix)).to(dtype)
+        self.dim, self.dtype, self.device = len(self.matrix), dtype, torch.device("cpu")
+        self.num_products = 0
+
+    def __call__(self, vector):
+        self.num_products += 1
+        return self.matrix * vector if self.matrix.ndim == 1 else self.matrix @ vector
+
+    def fingerprint(self):
+        return hashlib.sha256(self.matrix.numpy().tobytes()).hexdigest()
+
+    def smallest(self, value):
+        return value
+
+
+def hessian_like(dim=4000, num_outliers=40):
+    """Eigenvalues like those of a trained network: a bulk that decays as a power law on both sides, and outliers."""
+    num_bulk = dim - num_outliers
+    heights = 1e-3 * (num_bulk / (np.arange(num_bulk) + 0.5) - 1)
+    bulk = np.where(np.arange(num_bulk) % 4 == 0, -0.3, 1.0) * heights
+    return np.concatenate((bulk, np.geomspace(10, 300, num_outliers)))
+
+
+def start(dim, dtype=torch.float64, seed=0):
+    return torch.randn(dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)

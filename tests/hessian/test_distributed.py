@@ -1,0 +1,66 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tests.hessian.models import problem
+
+from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_spectrum
+
+PROGRAM = """
+import json, sys
+sys.path.insert(0, sys.argv[2])
+import torch, torch.distributed as dist
+from eigencurve.hessian import DistributedOperator, GaussNewtonOperator, HessianOperator, estimate_spectrum
+from tests.hessian.models import problem
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model, loss_fn, (x, y) = problem("conv", num_examples=7)
+mine = slice(0, 5) if rank == 0 else slice(5, 7)
+operator = DistributedOperator(HessianOperator(model, loss_fn, (x[mine], y[mine])))
+e = estimate_spectrum(operator, 20, num_probes=2, settle=None, checkpoint=sys.argv[1] + "/run.npz")
+if rank == 0:
+    with open(sys.argv[1] + "/out.json", "w") as file:
+        json.dump([[a.tolist() for a in e.alphas], [b.tolist() for b in e.betas], operator.num_examples], file)
+if rank == 1:
+    with torch.no_grad():
+        next(model.parameters()).add_(1)
+try:
+    DistributedOperator(HessianOperator(model, loss_fn, (x[mine], y[mine])))
+except ValueError as error:
+    assert "of equal parameters in all processes" in str(error)
+else:
+    raise SystemExit("unequal parameters were accepted")
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_give_the_numbers_of_one(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [*command, str(program), str(tmp_path), os.getcwd()],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    alphas, betas, num_examples = json.loads((tmp_path / "out.json").read_text())
+    model, loss_fn, batch = problem("conv", num_examples=7)
+    single = estimate_spectrum(HessianOperator(model, loss_fn, batch), 20, num_probes=2, settle=None)
+    assert num_examples == 7
+    np.testing.assert_allclose(alphas, single.alphas, atol=1e-6)
+    np.testing.assert_allclose(betas, single.betas, atol=1e-6)
+
+
+def test_without_a_process_group_it_says_so():
+    model, loss_fn, batch = problem("linear")
+    assert not torch.distributed.is_initialized()
+    with pytest.raises(ValueError, match="Start with torchrun"):
+        DistributedOperator(HessianOperator(model, loss_fn, batch))
