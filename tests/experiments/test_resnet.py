@@ -4,7 +4,7 @@ import torch
 from tests.hessian.matrices import MatrixOperator, hessian_like, start
 
 from eigencurve.experiments.models.resnet import load_npz, resnet20
-from eigencurve.experiments.resnet20_spectrum import cifar_batch, octaves_of, rows_of, table_of
+from eigencurve.experiments.resnet20_spectrum import cifar_batch, octaves_of, rows_of, settled_at, table_of
 from eigencurve.hessian.lanczos import lanczos
 
 
@@ -31,4 +31,5 @@ def test_rows_end_at_the_settled_curve():
     assert rows[-1].sharpened_error == 0
     assert rows[0].top == pytest.approx(300, rel=1e-4)
     assert len(table_of(rows)) == 5
+    assert "ends after" in settled_at(run.alphas, run.betas, settle=0.5)
     assert len(octaves_of(spectrum, None)) > 10

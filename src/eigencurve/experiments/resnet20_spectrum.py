@@ -25,7 +25,7 @@ from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
-from eigencurve.hessian.settling import log_curve
+from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 
 WEIGHT_DECAY = 5e-4
@@ -87,6 +87,17 @@ def rows_of(alphas: Array, betas: Array) -> tuple[list[Row], Spectrum]:
     return rows, sharpened[counts[-1]]
 
 
+def settled_at(alphas: Array, betas: Array, settle: float = 0.02) -> str:
+    """Where a run that may stop would have stopped, and how far from the last curve, in a sentence."""
+    settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, torch.float32)
+    last = log_curve(_sharpened(alphas, betas), WEIGHT_DECAY, TOTAL_STEPS)
+    for k in settling.looks(len(alphas)):
+        if settling.moved(alphas[:k], betas[:k]) < settle:
+            error = np.abs(log_curve(_sharpened(alphas[:k], betas[:k]), WEIGHT_DECAY, TOTAL_STEPS) - last).max()
+            return f"With settle={settle:g} the run ends after {k} products, {error:.3f} from the last curve."
+    return f"With settle={settle:g} the run does not end before its last product."
+
+
 def _sharpened(alphas: Array, betas: Array) -> Spectrum:
     run = make_run(alphas, betas, False, torch.float32)
     return sharpen(*without_copies(run, torch.float32), scale=WEIGHT_DECAY)
@@ -134,12 +145,12 @@ def main() -> None:
     published = load_spectrum(path) if path.exists() else None
     _write(options.folder, rows, Spectrum(spectrum.eigenvalues, spectrum.weights, operator.dim), published,
            f"{estimate.num_products:,} products, {estimate.num_distinct:,} distinct nodes; a product takes "
-        f"{product_seconds(operator):.2f} s (the best of three); "
+           f"{product_seconds(operator):.2f} s (the best of three); "
            f"seed {options.seed}, {torch.get_num_threads()} threads, {platform.machine()}, eigencurve {__version__}, "
-           f"torch {torch.__version__}")  # fmt: skip
+           f"torch {torch.__version__}", settled_at(estimate.alphas[0], estimate.betas[0]))  # fmt: skip
 
 
-def _write(folder: Path, rows: list[Row], spectrum: Spectrum, published: Spectrum | None, how: str) -> None:
+def _write(folder: Path, rows: list[Row], spectrum: Spectrum, published: Spectrum | None, how: str, stop: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save_spectrum(spectrum, folder / "resnet20_spectrum.npz")
     beside = []
@@ -154,8 +165,9 @@ def _write(folder: Path, rows: list[Row], spectrum: Spectrum, published: Spectru
         "# The spectrum of a trained ResNet-20", "",
         f"The Hessian of the mean loss on the first {NUM_IMAGES} exact training images, in eval mode; weight decay "
         f"{WEIGHT_DECAY:g}, schedule of T = {TOTAL_STEPS:,} steps.", "",
-        "Command: `python -m eigencurve.experiments.resnet20_spectrum results`", "", f"Run: {how}.", "",
-        *table_of(rows), "", *beside, *octaves_of(spectrum, published),
+        f"Command: `python -m eigencurve.experiments.resnet20_spectrum results --products {rows[-1].num_products}`", "",
+        f"Run: {how}.", "",
+        *table_of(rows), "", stop, "", *beside, *octaves_of(spectrum, published),
     ]  # fmt: skip
     (folder / "resnet20_spectrum.md").write_text("\n".join(lines) + "\n")
 
