@@ -7,7 +7,6 @@ EIGENCURVE_DATA names must hold the checkpoint and images of :mod:`eigencurve.ex
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from torch.nn import functional as F
 from eigencurve import __version__
 from eigencurve._arrays import Array
 from eigencurve.experiments.models.resnet import load_npz, resnet18, resnet20
-from eigencurve.experiments.resnet20_spectrum import TOTAL_STEPS, WEIGHT_DECAY, cifar_batch
+from eigencurve.experiments.resnet20_spectrum import TOTAL_STEPS, WEIGHT_DECAY, cifar_batch, trained_data
 from eigencurve.hessian.estimate import shortened
 from eigencurve.hessian.lanczos import LanczosRun, lanczos, without_copies
 from eigencurve.hessian.memory import plan_memory
@@ -115,8 +114,12 @@ def main() -> None:
     if options.resnet18:
         print(measure_resnet18(*options.resnet18))
         return
+    try:
+        data = trained_data()
+    except FileNotFoundError as error:
+        parser.error(str(error))
     large = [_measured_apart(8, 20), _measured_apart(40, 150)]
-    small = resnet20_runs(Path(os.environ["EIGENCURVE_DATA"]), BUDGETS)
+    small = resnet20_runs(data, BUDGETS)
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "memory_modes.md").write_text("\n".join(page(small, large)) + "\n")
 

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from eigencurve import Spectrum, __version__, extra_term, group, load_spectrum, prepare, save_spectrum
 from eigencurve._arrays import Array
+from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
@@ -33,6 +34,7 @@ TOTAL_STEPS = 39_100
 NUM_IMAGES = 200
 PIXEL_MEAN = (0.4914, 0.4822, 0.4465)
 PIXEL_STD = (0.2023, 0.1994, 0.2010)
+CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 COUNTS = (100, 150, 250, 400, 600, 1000)
 
 
@@ -56,11 +58,20 @@ def cifar_batch(path: str | os.PathLike[str], num_images: int = NUM_IMAGES) -> t
     return (torch.from_numpy(images).float() / 255 - mean) / std, torch.from_numpy(labels).long()
 
 
+def trained_data() -> Path:
+    """The folder that has both the trained weights and the images.
+
+    Raises:
+        FileNotFoundError: one of them is missing.
+    """
+    return [data_file(name) for name in (CHECKPOINT, IMAGES)][1].parent
+
+
 def resnet20_operator(data: Path) -> HessianOperator:
     """The Hessian of the trained ResNet-20 on the first images."""
     model = resnet20()
-    load_npz(model, data / "checkpoints" / "resnet20_cifar10.npz")
-    return HessianOperator(model, F.cross_entropy, cifar_batch(data / "cifar10_lossless_subset.npz"))
+    load_npz(model, data / CHECKPOINT)
+    return HessianOperator(model, F.cross_entropy, cifar_batch(data / IMAGES))
 
 
 def product_seconds(operator: HessianOperator) -> float:
@@ -134,8 +145,11 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, default=None, help="a file to save to and to go on from")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    data = Path(os.environ["EIGENCURVE_DATA"])
-    operator = resnet20_operator(data)
+    try:
+        data = trained_data()
+        operator = resnet20_operator(data)
+    except FileNotFoundError as error:
+        parser.error(str(error))
     estimate = estimate_spectrum(
         operator, options.products, seed=options.seed, settle=None, weight_decay=WEIGHT_DECAY,
         total_steps=TOTAL_STEPS, checkpoint=options.checkpoint,

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from eigencurve import _check
 from eigencurve.experiments import theory_tables
-from eigencurve.experiments.data.regression import data_folder, load_rows
+from eigencurve.experiments.data.folder import data_folder
+from eigencurve.experiments.data.regression import load_rows
 from eigencurve.experiments.protocol import Finding, search
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import io
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -17,9 +15,9 @@ from matplotlib.figure import Figure
 from eigencurve import _check
 from eigencurve._files import write_atomically
 from eigencurve.experiments import theory_best, theory_extra, theory_rates, theory_tightness
-from eigencurve.experiments.data.regression import data_folder
+from eigencurve.experiments.data.folder import data_folder
+from eigencurve.experiments.origin import origin_here
 
-PACKAGES = ("eigencurve", "numpy", "scipy", "numba")
 TITLES = {
     "rates": "The rates of the paper's schedules, measured",
     "best": "The best schedule and the classic ones on a published spectrum",
@@ -75,10 +73,10 @@ def write(name: str, body: str, page: Figure, folder: Path, seconds: float) -> P
 
 
 def _origin(name: str, seconds: float) -> str:
-    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    versions = ", ".join(f"{package} {number}" for package, number in origin_here().versions.items())
     return (
         f"Made by `python -m eigencurve.experiments.theory_tables {name}` on {datetime.now(UTC):%Y-%m-%d} in "
-        f"{seconds:.0f} s, with Python {platform.python_version()}, {versions}."
+        f"{seconds:.0f} s, with {versions}."
     )
 
 

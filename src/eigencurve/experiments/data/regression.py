@@ -8,17 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from eigencurve.experiments.data.download import fetch
+from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.data.libsvm import SparseRows, read_libsvm
 
 A4A_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/a4a"
 A4A_SHA256 = "694d5abff492bdb8ce9749ddf3bf5af1c6f1f0ad6e3a0ae7818000d4d4c4847b"
 A4A_COLUMNS = 123
-
-
-def data_folder() -> Path | None:
-    """The folder that the environment variable EIGENCURVE_DATA names."""
-    folder = os.environ.get("EIGENCURVE_DATA")
-    return Path(folder) if folder else None
 
 
 def load_rows(path: str | os.PathLike[str] | None = None, download: bool = False) -> tuple[str, SparseRows]:
