@@ -28,7 +28,7 @@ from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import log_curve
 from eigencurve.spectrum.quadrature import sharpen
 
-NUM_IMAGES = 25
+NUM_IMAGES = 200
 LARGE_BATCH = 2
 BUDGETS = [(102, 250), (62, 150), (42, 150)]
 

@@ -50,8 +50,15 @@ def _convolution(
     if isinstance(padding, str) or input.ndim != num_axes + 2 or input.dtype != weight.dtype:
         return func(input, weight, bias, stride, padding, dilation, groups)
     settings = (_each(stride, num_axes), _each(padding, num_axes), _each(dilation, num_axes), groups)
-    result: Tensor = _Convolution.apply(input, weight, settings)  # type: ignore[no-untyped-call]
+    result: Tensor = _Convolution.apply(_channels_last(input), weight, settings)  # type: ignore[no-untyped-call]
     return result if bias is None else result + bias.view(-1, *[1] * num_axes)
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    """The layout that a CPU's convolutions read as it is; what follows keeps it. In another they copy at every call."""
+    if x.device.type != "cpu" or x.ndim != 4:
+        return x
+    return x.contiguous(memory_format=torch.channels_last)
 
 
 def _each(value: Any, num_axes: int) -> list[int]:
