@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from eigencurve import Spectrum, __version__, extra_term, group, load_spectrum, prepare, save_spectrum
 from eigencurve._arrays import Array
+from eigencurve.experiments.data.augment import normalise
 from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.hessian.estimate import estimate_spectrum
@@ -32,8 +33,6 @@ from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 WEIGHT_DECAY = 5e-4
 TOTAL_STEPS = 39_100
 NUM_IMAGES = 200
-PIXEL_MEAN = (0.4914, 0.4822, 0.4465)
-PIXEL_STD = (0.2023, 0.1994, 0.2010)
 CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 COUNTS = (100, 150, 250, 400, 600, 1000)
 
@@ -54,8 +53,7 @@ def cifar_batch(path: str | os.PathLike[str], num_images: int = NUM_IMAGES) -> t
     """The first training images, normalised, and their labels."""
     with np.load(path, allow_pickle=False) as archive:
         images, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
-    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (PIXEL_MEAN, PIXEL_STD))
-    return (torch.from_numpy(images).float() / 255 - mean) / std, torch.from_numpy(labels).long()
+    return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
 
 
 def trained_data() -> Path:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from eigencurve.experiments.models.widths import divided
+
 
 class BasicBlock(nn.Module):
     """Two 3 × 3 convolutions with batch norm, and a shortcut by a 1 × 1 convolution where the shape changes.
@@ -63,22 +65,24 @@ class ResNet(nn.Module):
         return logits
 
 
-def resnet20(num_classes: int = 10) -> ResNet:
-    """ResNet-20 for CIFAR-10, 272,474 parameters.
+def resnet20(num_classes: int = 10, divisor: int = 1) -> ResNet:
+    """ResNet-20 for 32 × 32 images, 272,474 parameters.
 
     >>> sum(p.numel() for p in resnet20().parameters())
     272474
     """
-    return ResNet((16, 32, 64), num_blocks=3, num_classes=num_classes)
+    return ResNet(divided("resnet20", (16, 32, 64), divisor), num_blocks=3, num_classes=num_classes)
 
 
-def resnet18(num_classes: int = 10) -> ResNet:
-    """ResNet-18 for 32 × 32 images, 11,173,962 parameters.
+def resnet18(num_classes: int = 10, divisor: int = 1) -> ResNet:
+    """ResNet-18 for 32 × 32 images, 11,173,962 parameters; 44,622 with a sixteenth of the channels.
 
     >>> sum(p.numel() for p in resnet18().parameters())
     11173962
+    >>> sum(p.numel() for p in resnet18(divisor=16).parameters())
+    44622
     """
-    return ResNet((64, 128, 256, 512), num_blocks=2, num_classes=num_classes)
+    return ResNet(divided("resnet18", (64, 128, 256, 512), divisor), num_blocks=2, num_classes=num_classes)
 
 
 def load_npz(model: nn.Module, path: str | os.PathLike[str]) -> None:

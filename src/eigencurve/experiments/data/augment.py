@@ -1,0 +1,90 @@
+"""Random crops and flips, each example's drawn from (seed, epoch, the example's index) alone.
+
+Whatever the batches, the order or the number of processes, an example of an epoch is always the same image; a run that
+was stopped and goes on sees what it would have seen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from eigencurve import _check
+
+PIXEL_MEAN = (0.4914, 0.4822, 0.4465)
+PIXEL_STD = (0.2023, 0.1994, 0.2010)
+PADDING = 4
+
+Words = npt.NDArray[np.uint64]
+
+
+def random_words(seed: int, epoch: int, indices: Tensor) -> Words:
+    """64 random bits for each example: SplitMix64's finaliser over seed, epoch and index, one after the other.
+
+    Reference: Steele, Lea and Flood, OOPSLA 2014.
+
+    >>> random_words(0, 1, torch.tensor([5, 7]))[1] == random_words(0, 1, torch.tensor([7]))[0]
+    np.True_
+    """
+    words = np.zeros(len(indices), dtype=np.uint64)
+    for part in (np.uint64(seed), np.uint64(epoch), indices.cpu().numpy().astype(np.uint64)):
+        words = _mixed(words + part + np.uint64(0x9E3779B97F4A7C15))
+    return words
+
+
+def _mixed(words: Words) -> Words:
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def crop_and_flip(images: Tensor, indices: Tensor, seed: int, epoch: int, padding: int = PADDING) -> Tensor:
+    """Each image padded with ``padding`` black pixels, cut to its size at a random place, and mirrored or not.
+
+    Args:
+        images: uint8, (n, 3, height, width): a batch.
+        indices: the place of each image in the training set.
+        seed: of the run.
+        epoch: from 0.
+        padding: on each side.
+
+    Returns:
+        uint8 images of the same shape.
+    """
+    for name, value in (("seed", seed), ("epoch", epoch), ("padding", padding)):
+        _check.whole("crop_and_flip", name, value, minimum=0)
+    if len(indices) != len(images):
+        _check.refuse("crop_and_flip", "indices", f"one for each of {len(images)} images", f"{len(indices)} indices")
+    words = random_words(seed, epoch, indices)
+    top, left = (_below(2 * padding + 1, words >> np.uint64(shift)).to(images.device) for shift in (0, 24))
+    mirrored = torch.from_numpy(words >> np.uint64(63) == 1).to(images.device)
+    return _cut(F.pad(images, (padding,) * 4), top, left, mirrored, images.shape[2], images.shape[3])
+
+
+def _below(count: int, words: Words) -> Tensor:
+    """Whole numbers in 0 … count - 1 from 24 bits each: even to 1 in 2²⁴ / count."""
+    return torch.from_numpy(((words & np.uint64(0xFFFFFF)) % np.uint64(count)).astype(np.int64))
+
+
+def _cut(padded: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, height: int, width: int) -> Tensor:
+    """The height × width part of each image whose corner is (top, left), mirrored or not, in one gather."""
+    num, channels, _, stride = padded.shape
+    down, across = (torch.arange(size, device=padded.device) for size in (height, width))
+    rows = top[:, None] + down
+    columns = left[:, None] + torch.where(mirrored[:, None], across.flip(0), across)
+    places = (rows[:, :, None] * stride + columns[:, None, :]).view(num, 1, height * width)
+    cut = padded.flatten(2).gather(2, places.expand(-1, channels, -1))
+    return cut.view(num, channels, height, width)
+
+
+def normalise(images: Tensor, mean: tuple[float, ...] = PIXEL_MEAN, std: tuple[float, ...] = PIXEL_STD) -> Tensor:
+    """Images of bytes as float32: (pixel / 255 - mean) / std, by channel.
+
+    >>> normalise(torch.zeros(1, 3, 1, 1, dtype=torch.uint8), mean=(0.5, 0.5, 0.5), std=(0.25, 0.5, 1.0)).flatten()
+    tensor([-2.0000, -1.0000, -0.5000])
+    """
+    center, scale = (torch.tensor(values, device=images.device).view(-1, 1, 1) for values in (mean, std))
+    return (images.float() / 255 - center) / scale

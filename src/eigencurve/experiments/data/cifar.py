@@ -1,0 +1,153 @@
+"""CIFAR-10 and CIFAR-100 in the folders that their authors publish: cifar-10-batches-py and cifar-100-python."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from eigencurve import _check
+from eigencurve.experiments.data.download import extract_files, fetch
+from eigencurve.experiments.data.images import ImageSet
+from eigencurve.experiments.data.plain_pickle import ForbiddenNameError, load_plain
+
+SHAPE = (3, 32, 32)
+
+
+@dataclass(frozen=True)
+class Cifar:
+    """One of the two data sets as it is published.
+
+    Attributes:
+        name: for reports.
+        folder: that the archive holds.
+        train: files of the training images.
+        test: the file of the test images.
+        meta: the file that tells of the others.
+        labels: the key of the labels.
+        num_classes: of the labels.
+        url: of the archive.
+        md5: of the archive.
+    """
+
+    name: str
+    folder: str
+    train: tuple[str, ...]
+    test: str
+    meta: str
+    labels: str
+    num_classes: int
+    url: str
+    md5: str
+
+
+CIFAR10 = Cifar(
+    name="CIFAR-10",
+    folder="cifar-10-batches-py",
+    train=tuple(f"data_batch_{i}" for i in range(1, 6)),
+    test="test_batch",
+    meta="batches.meta",
+    labels="labels",
+    num_classes=10,
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+    md5="c58f30108f718f92721af3b95e74349a",
+)
+CIFAR100 = Cifar(
+    name="CIFAR-100",
+    folder="cifar-100-python",
+    train=("train",),
+    test="test",
+    meta="meta",
+    labels="fine_labels",
+    num_classes=100,
+    url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+    md5="eb9058c3a382ffc7106e4002c42a8d85",
+)
+
+
+def load_cifar10(folder: str | os.PathLike[str]) -> tuple[ImageSet, ImageSet]:
+    """The training and the test images of CIFAR-10.
+
+    Args:
+        folder: cifar-10-batches-py, or the folder that holds it.
+
+    Raises:
+        FileNotFoundError: a file of the layout is missing.
+        ValueError: a file is not what it should be; nothing in it was run.
+    """
+    return _load("load_cifar10", CIFAR10, Path(folder))
+
+
+def load_cifar100(folder: str | os.PathLike[str]) -> tuple[ImageSet, ImageSet]:
+    """The training and the test images of CIFAR-100, with the 100 fine labels; see :func:`load_cifar10`.
+
+    Args:
+        folder: cifar-100-python, or the folder that holds it.
+    """
+    return _load("load_cifar100", CIFAR100, Path(folder))
+
+
+def download(cifar: Cifar, folder: str | os.PathLike[str]) -> Path:
+    """Fetch the archive to ``folder`` where it is missing, check it, and take out the files that are read."""
+    archive = fetch(cifar.url, Path(folder) / cifar.url.rpartition("/")[2], cifar.md5, algorithm="md5")
+    names = [f"{cifar.folder}/{name}" for name in (*cifar.train, cifar.test, cifar.meta)]
+    extract_files(archive, folder, names)
+    return Path(folder) / cifar.folder
+
+
+def _load(function: str, cifar: Cifar, folder: Path) -> tuple[ImageSet, ImageSet]:
+    if (folder / cifar.folder).is_dir():
+        folder = folder / cifar.folder
+    expected = _fields(function, folder / cifar.meta).get("num_cases_per_batch")
+    train = [_batch(function, cifar, folder / name, expected) for name in cifar.train]
+    test = [_batch(function, cifar, folder / cifar.test, expected)]
+    return _joined(cifar, train), _joined(cifar, test)
+
+
+def _joined(cifar: Cifar, batches: list[tuple[np.ndarray[Any, Any], list[int]]]) -> ImageSet:
+    pixels = np.concatenate([data.reshape(-1, *SHAPE) for data, _ in batches])
+    labels = [label for _, numbers in batches for label in numbers]
+    return ImageSet(torch.from_numpy(pixels), torch.tensor(labels, dtype=torch.int64), cifar.num_classes, cifar.name)
+
+
+def _batch(function: str, cifar: Cifar, path: Path, expected: Any) -> tuple[np.ndarray[Any, Any], list[int]]:
+    """The rows of pixels and the labels of one file, checked."""
+    fields = _fields(function, path)
+    data, labels = fields.get("data"), fields.get(cifar.labels)
+    size = int(np.prod(SHAPE))
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != size:
+        found = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
+        _refuse(function, path, f"a batch whose 'data' is uint8 of shape (n, {size})", found)
+    if expected is not None and len(data) != expected:
+        _refuse(function, path, f"a batch of {expected} images, as {cifar.meta} says", f"{len(data)} images")
+    if not isinstance(labels, list) or len(labels) != len(data):
+        found = f"{len(labels)} labels" if isinstance(labels, list) else type(labels).__name__
+        _refuse(function, path, f"a batch with a list of {len(data)} {cifar.labels!r}", found)
+    for place, label in enumerate(labels):
+        if type(label) is not int or not 0 <= label < cifar.num_classes:
+            constraint = f"a batch with labels in 0 … {cifar.num_classes - 1}"
+            _refuse(function, path, constraint, f"{_check.shown(label)} for image {place}")
+    return data, labels
+
+
+def _fields(function: str, path: Path) -> dict[str, Any]:
+    try:
+        fields = load_plain(path.read_bytes())
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{function}: {path} is missing. Name the folder of the unpacked archive.") from error
+    except ForbiddenNameError as error:
+        _refuse(function, path, "a pickle of plain values and arrays", f"one that names {error}; nothing was run")
+    except pickle.UnpicklingError as error:
+        _refuse(function, path, "a whole pickle", str(error), "Unpack the archive again.")
+    if not isinstance(fields, dict):
+        _refuse(function, path, "a pickled dictionary", type(fields).__name__)
+    return {key.decode("latin-1") if isinstance(key, bytes) else str(key): value for key, value in fields.items()}
+
+
+def _refuse(function: str, path: Path, constraint: str, found: str, remedy: str = "") -> NoReturn:
+    raise ValueError(f"{function}: {path} must be {constraint}, got {found}.{' ' if remedy else ''}{remedy}")

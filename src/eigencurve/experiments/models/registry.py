@@ -1,0 +1,43 @@
+"""Every network by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from eigencurve import _check
+from eigencurve.experiments.models.googlenet import googlenet
+from eigencurve.experiments.models.imagenet_resnet import imagenet_resnet18, imagenet_resnet50
+from eigencurve.experiments.models.resnet import resnet18, resnet20
+from eigencurve.experiments.models.vgg import vgg16
+
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "resnet18": resnet18,
+    "resnet20": resnet20,
+    "googlenet": googlenet,
+    "vgg16": vgg16,
+    "imagenet_resnet18": imagenet_resnet18,
+    "imagenet_resnet50": imagenet_resnet50,
+}
+
+
+def build(name: str, num_classes: int, divisor: int = 1, seed: int = 0) -> nn.Module:
+    """The network ``name`` with weights drawn from ``seed``; PyTorch's own random state stays as it was.
+
+    Args:
+        name: one of MODELS.
+        num_classes: of the labels.
+        divisor: of every width.
+        seed: of the weights.
+
+    >>> first, again = (build("resnet20", 10, divisor=4, seed=1) for _ in range(2))
+    >>> bool((first.conv1.weight == again.conv1.weight).all())
+    True
+    """
+    constructor = MODELS[_check.choice("build", "name", name, list(MODELS))]
+    _check.whole("build", "num_classes", num_classes, minimum=1)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_check.whole("build", "seed", seed, minimum=0))
+        return constructor(num_classes=num_classes, divisor=divisor)

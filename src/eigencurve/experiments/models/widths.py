@@ -1,0 +1,19 @@
+"""Narrow networks: every width divided by the same number."""
+
+from __future__ import annotations
+
+from eigencurve import _check
+
+
+def divided(function: str, widths: tuple[int, ...], divisor: int) -> tuple[int, ...]:
+    """Each width // divisor, as the paper compresses its models (arXiv:2110.14109, "Settings for Eigencurve").
+
+    Raises:
+        ValueError: a width would be zero.
+
+    >>> divided("vgg16", (64, 512), 8)
+    (8, 64)
+    """
+    if min(widths) < _check.whole(function, "divisor", divisor, minimum=1):
+        _check.refuse(function, "divisor", f"<= {min(widths)}, the smallest width", divisor)
+    return tuple(width // divisor for width in widths)

@@ -1,0 +1,183 @@
+import hashlib
+import io
+import os
+import pickle
+import tarfile
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.experiments.data.cifar_files import batch, mapping, pixels_and_labels, write_cifar10, write_cifar100
+
+from eigencurve.experiments.data.cifar import CIFAR10, CIFAR100, download, load_cifar10, load_cifar100
+from eigencurve.experiments.data.plain_pickle import ForbiddenNameError, load_plain
+
+
+def test_cifar10_as_it_was_written(tmp_path):
+    inner = write_cifar10(tmp_path)
+    train, test = load_cifar10(tmp_path)
+    assert (len(train), len(test), train.num_classes, train.name) == (20, 4, 10, "CIFAR-10")
+    pixels, labels = pixels_and_labels(4, 10, seed=2)  # the third batch
+    assert torch.equal(train.images[8:12].flatten(1), torch.from_numpy(pixels))
+    assert train.labels[8:12].tolist() == labels
+    assert torch.equal(load_cifar10(inner)[1].images, test.images)
+
+
+def test_cifar100_as_it_was_written(tmp_path):
+    write_cifar100(tmp_path)
+    train, test = load_cifar100(tmp_path)
+    assert (len(train), len(test), train.num_classes) == (12, 5, 100)
+    assert test.labels.tolist() == pixels_and_labels(5, 100, seed=1)[1]
+
+
+def test_pixels_are_red_then_green_then_blue_by_rows(tmp_path):
+    inner = write_cifar10(tmp_path)
+    train, _ = load_cifar10(inner)
+    row = pixels_and_labels(4, 10, seed=0)[0][1]
+    assert train.images[1, 2, 5, 7] == row[2 * 1024 + 5 * 32 + 7]
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickles_of_today_are_read_too(protocol):
+    value = {"data": np.arange(6, dtype=np.uint8).reshape(2, 3), "labels": [1, 2], "more": (1.5, "ä", b"\xff", None)}
+    found = load_plain(pickle.dumps(value, protocol))
+    assert np.array_equal(found.pop("data"), value.pop("data"))
+    assert found == (value if protocol else value | {"more": (1.5, "ä", b"\xff", None)})
+
+
+def test_arrays_of_every_kind_of_number_and_order():
+    for kind in ("u1", "<i8", ">f4", "f8", "b1"):
+        values = np.asfortranarray(np.arange(6).reshape(2, 3).astype(kind))
+        found = load_plain(pickle.dumps(values))
+        assert found.dtype == values.dtype
+        assert np.array_equal(found, values)
+
+
+class Runs:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_a_pickle_that_would_run_code_is_refused_and_runs_nothing(tmp_path, protocol):
+    inner = write_cifar10(tmp_path)
+    (inner / "data_batch_3").write_bytes(pickle.dumps({"data": Runs(tmp_path / "ran")}, protocol))
+    with pytest.raises(ValueError, match=r"data_batch_3 must be .* got one that names \w+\.mkdir; nothing was run"):
+        load_cifar10(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name", [b"cbuiltins\neval\n", b"c__builtin__\neval\n", b"cnumpy\nload\n", b"cnumpy\nfromfile\n"]
+)
+def test_other_names_are_refused(name):
+    with pytest.raises(ForbiddenNameError):
+        load_plain(b"\x80\x02" + name + b"U\x011\x85R.")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02cnumpy\nndarray\n.",  # a name as a value
+        b"\x80\x02]cnumpy\nndarray\na.",  # the same in a list
+        b"\x80\x02cnumpy\nndarray\n)R.",  # a class, called
+        b"\x80\x02cnumpy\ndtype\nN}U\x08__code__U\x01xs\x86b.",  # a name, changed
+        b"\x80\x02cnumpy\nndarray\n)\x81.",  # a class, made anew
+        pickle.dumps(np.array([{}], dtype=object)),  # an array of objects
+        pickle.dumps(np.array([1, 2]))[:-9],  # cut off
+        b"",
+        b"not a pickle",
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nK\x01\x85R(K\x01K\x07tb.",  # a state of another shape
+        b"\x80\x02]q\x00h\x00a.",  # a list that holds itself
+    ],
+)
+def test_damaged_and_hostile_pickles_are_refused(content):
+    with pytest.raises(pickle.UnpicklingError):
+        load_plain(content)
+
+
+def test_containers_in_many_places_are_made_once():
+    value = [1]
+    for _ in range(100):  # 2¹⁰⁰ ones when written out
+        value = [value, value]
+    found = load_plain(pickle.dumps(value))
+    assert found[0] is found[1]
+
+
+def test_a_truncated_batch_is_refused(tmp_path):
+    inner = write_cifar10(tmp_path)
+    whole = (inner / "data_batch_2").read_bytes()
+    (inner / "data_batch_2").write_bytes(whole[:5000])
+    with pytest.raises(ValueError, match=r"load_cifar10: .*data_batch_2 must be a whole pickle, got .* again"):
+        load_cifar10(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("num", "labels", "message"),
+    [
+        (4, [1, 2, 3], r"test_batch must be a batch with a list of 4 'labels', got 3 labels"),
+        (4, [1, 2, 3, 10], r"test_batch must be a batch with labels in 0 … 9, got 10 for image 3"),
+        (4, [1, -2, 3, 0], r"test_batch must be .* got -2 for image 1"),
+        (3, [1, 2, 3], r"test_batch must be a batch of 4 images, as batches.meta says, got 3 images"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(tmp_path, num, labels, message):
+    inner = write_cifar10(tmp_path)
+    (inner / "test_batch").write_bytes(batch(pixels_and_labels(num, 10, 0)[0], labels, "labels"))
+    with pytest.raises(ValueError, match=message):
+        load_cifar10(tmp_path)
+
+
+def test_batches_without_pixels_are_refused(tmp_path):
+    inner = write_cifar10(tmp_path)
+    (inner / "test_batch").write_bytes(mapping({"labels": b"]"}))
+    with pytest.raises(ValueError, match=r"'data' is uint8 of shape \(n, 3072\), got NoneType"):
+        load_cifar10(tmp_path)
+    (inner / "test_batch").write_bytes(pickle.dumps([1]))
+    with pytest.raises(ValueError, match=r"must be a pickled dictionary, got list"):
+        load_cifar10(tmp_path)
+
+
+def test_missing_files_are_named(tmp_path):
+    inner = write_cifar10(tmp_path)
+    (inner / "data_batch_4").unlink()
+    with pytest.raises(FileNotFoundError, match=r"load_cifar10: .*data_batch_4 is missing"):
+        load_cifar10(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"load_cifar100: .*meta is missing"):
+        load_cifar100(tmp_path)
+
+
+def packed(folder, path):
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(folder, folder.name)
+        tar.addfile(tarfile.TarInfo("../escaped"), io.BytesIO())
+    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("cifar", "write", "load"), [(CIFAR10, write_cifar10, load_cifar10), (CIFAR100, write_cifar100, load_cifar100)]
+)
+def test_downloads_and_takes_out_only_the_files_it_reads(tmp_path, serve, cifar, write, load):
+    folder = write(tmp_path / "theirs")
+    (folder / "readme.html").write_text("hello")
+    archive = tmp_path / f"{folder.name}.tar.gz"
+    digest = packed(folder, archive)
+    url, asked = serve({"/cifar.tar.gz": archive.read_bytes()})
+    published = replace(cifar, url=f"{url}/cifar.tar.gz", md5=digest)
+    for _ in range(2):
+        download(published, tmp_path / "mine")
+    assert asked == ["/cifar.tar.gz"]
+    assert load(tmp_path / "mine")[0].digest == load(folder)[0].digest
+    assert not (tmp_path / "mine" / folder.name / "readme.html").exists()
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_another_archive_is_refused(tmp_path, serve):
+    url, _ = serve({"/cifar.tar.gz": b"something else"})
+    with pytest.raises(ValueError, match=r"'md5' must be that of what came .* expected c58f"):
+        download(replace(CIFAR10, url=f"{url}/cifar.tar.gz"), tmp_path)
+    assert list(tmp_path.iterdir()) == []
