@@ -1,0 +1,104 @@
+"""One definition of a schedule, equal everywhere: what the optimizer of every framework really used is f(t)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.adapters.contract import FEW, SCHEDULES, drawn, driver_names, expected_when_skipping, load_driver
+
+from eigencurve.schedules.serial import KINDS
+
+DOCS = Path(__file__).parents[2] / "docs" / "adapters.md"
+every_kind = pytest.mark.parametrize("kind", SCHEDULES)
+few_kinds = pytest.mark.parametrize("kind", FEW)
+
+
+@pytest.fixture(params=driver_names())
+def driver(request):
+    return load_driver(request.param)
+
+
+def needs(driver, method):
+    if method in driver.not_applicable:
+        pytest.skip(f"{driver.name}: {driver.not_applicable[method]}")
+
+
+def same(driver, seen, wanted):
+    assert np.shape(seen) == np.shape(wanted)
+    np.testing.assert_allclose(seen, wanted, rtol=driver.rtol, atol=0)
+
+
+def case(driver, kind):
+    """A horizon, a schedule of it and a place within it, drawn anew for every driver and kind."""
+    source = drawn(driver.name, kind)
+    T = int(source.integers(8, 13))
+    return T, SCHEDULES[kind](T), int(source.integers(1, T - 1))
+
+
+def test_every_kind_is_here():
+    def kinds(schedule):
+        parts = [getattr(schedule, "schedule", None), *getattr(schedule, "schedules", ())]
+        return {schedule.kind}.union(*(kinds(part) for part in parts if part is not None))
+
+    assert set().union(*(kinds(make(12)) for make in SCHEDULES.values())) == set(KINDS)
+    assert all(make(12).total_steps == 12 for make in SCHEDULES.values())
+
+
+@every_kind
+def test_every_update_has_its_rate_from_the_first_to_beyond_the_last(driver, kind):
+    T, schedule, _ = case(driver, kind)
+    same(driver, driver.rates(schedule, T + 2), [schedule(t) for t in range(T + 2)])
+
+
+@every_kind
+def test_hurt_2_the_next_rate_after_resume_is_the_one_that_would_have_come(driver, kind):
+    T, schedule, stop_at = case(driver, kind)
+    needs(driver, "rates_resumed")
+    same(driver, driver.rates_resumed(schedule, T, stop_at), [schedule(t) for t in range(T)])
+
+
+@few_kinds
+def test_hurt_5_first_and_last_step_of_a_short_run(driver, kind):
+    schedule = SCHEDULES[kind](6)
+    same(driver, driver.rates(schedule, 6), schedule.values().tolist())
+
+
+@few_kinds
+@pytest.mark.parametrize("accumulation", [2, 3])
+def test_hurt_1_accumulation_steps_once_an_update(driver, kind, accumulation):
+    T, schedule, _ = case(driver, kind)
+    needs(driver, "rates_accumulating")
+    same(driver, driver.rates_accumulating(schedule, T, accumulation), [schedule(t) for t in range(T)])
+
+
+@few_kinds
+def test_groups_keep_their_ratios(driver, kind):
+    T, schedule, _ = case(driver, kind)
+    needs(driver, "rates_groups")
+    ratios = (1.0, 0.5, 4.0)
+    same(driver, driver.rates_groups(schedule, T, ratios), np.outer(schedule.values(), ratios).tolist())
+
+
+@few_kinds
+def test_hurt_4_a_skipped_step_neither_warns_nor_derails(driver, kind):
+    T, schedule, place = case(driver, kind)
+    needs(driver, "rates_skipping")
+    skipped = sorted({0, place})
+    wanted = expected_when_skipping(driver, schedule, T, skipped)
+    same(driver, driver.rates_skipping(schedule, T, skipped), wanted)
+
+
+@few_kinds
+def test_hurt_3_a_horizon_is_extended_on_purpose(driver, kind):
+    T, schedule, at = case(driver, kind)
+    needs(driver, "rates_extended")
+    longer = SCHEDULES[kind](T + 5)
+    wanted = [schedule(t) for t in range(at)] + [longer(t) for t in range(at, T + 5)]
+    same(driver, driver.rates_extended(schedule, longer, T + 5, at), wanted)
+
+
+def test_the_docs_say_what_does_not_apply_and_how_time_goes(driver):
+    text = " ".join(DOCS.read_text().split())
+    assert driver.name in text
+    for reason in driver.not_applicable.values():
+        assert reason in text, reason
