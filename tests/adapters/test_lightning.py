@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +19,8 @@ from eigencurve.adapters.lightning import MeasureSchedule, optimizer_config, tot
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian import HessianOperator, estimate_spectrum
+
+ROOT = Path(__file__).parents[2]
 
 
 class Classifier(pl.LightningModule):
@@ -48,7 +54,7 @@ def data(num=24):
     )
 
 
-MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, num_batches=12, num_steps=30, settle=None)
+MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, num_batches=12, num_steps=8, settle=None)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +121,7 @@ def test_the_callback_measures_and_installs(at_epoch, warmup):
     twin = Classifier()
     twin.load_state_dict(weights)
     operator = HessianOperator(twin.net, F.cross_entropy, data().tensors)
-    reference = estimate_spectrum(operator, 30, settle=None, weight_decay=1e-2, total_steps=48)
+    reference = estimate_spectrum(operator, 8, settle=None, weight_decay=1e-2, total_steps=48)
     rise, wait = (0, 3, 6)[0 if warmup == 0 else 1 if warmup == 3 else 2], at_epoch * 12
     left = 48 - max(rise, wait)
     curve = ec.eigencurve(ec.prepare(reference.spectrum, 1e-2), left, 0.2)
@@ -123,7 +129,7 @@ def test_the_callback_measures_and_installs(at_epoch, warmup):
     assert seen[: max(rise, wait)] == [0.2 * (t + 1) / (rise + 1) if t < rise else 0.2 for t in range(48 - left)]
     torch.testing.assert_close(seen[-left:], curve.values().tolist(), rtol=1e-3, atol=0)  # float32 sums in other orders
     assert seen == callback.scheduler.schedule.values().tolist()
-    assert callback.plan.estimate.num_products == 30
+    assert callback.plan.estimate.num_products == 8
 
 
 def test_measuring_leaves_the_training_as_it_was():
@@ -208,5 +214,46 @@ def test_given_batches_are_measured_on():
     measurement = Measurement(**{**vars(MEASUREMENT), "batches": [data(6)[:]]})
     callback = MeasureSchedule(loss, measurement)
     fit(Classifier(), 2, data(), callbacks=[callback])
-    reference = estimate_spectrum(HessianOperator(Classifier().net, F.cross_entropy, data(6)[:]), 30, settle=None)
+    reference = estimate_spectrum(HessianOperator(Classifier().net, F.cross_entropy, data(6)[:]), 8, settle=None)
     assert pytest.approx(reference.spectrum.L, rel=1e-4) == callback.plan.estimate.spectrum.L
+
+
+OTHER_NAME = """
+import sys, warnings
+sys.modules["lightning"] = None  # as if only the other package were installed
+warnings.simplefilter("ignore")
+import pytorch_lightning as pl, torch
+import eigencurve as ec
+from eigencurve.adapters.lightning import Measurement, MeasureSchedule, optimizer_config, total_steps
+
+class Module(pl.LightningModule):
+    def __init__(self, measured):
+        super().__init__()
+        self.net, self.measured, self.rates = torch.nn.Linear(2, 2), measured, []
+    def training_step(self, batch, index):
+        self.rates.append(self.optimizers().param_groups[0]["lr"])
+        return self.net(batch).square().mean()
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+        return optimizer if self.measured else optimizer_config(optimizer, ec.linear(total_steps(self.trainer), 0.1))
+
+quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+loader = torch.utils.data.DataLoader(torch.randn(8, 2), batch_size=2)
+plain, measured = Module(False), Module(True)
+pl.Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(plain, loader)
+assert plain.rates == ec.linear(8, 0.1).values().tolist(), plain.rates
+callback = MeasureSchedule(lambda module, batch: module.net(batch).square().mean(), Measurement(0.1, 1e-2, num_steps=3))
+assert isinstance(callback, pl.Callback)
+pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[callback], **quiet).fit(measured, loader)
+assert measured.rates == callback.scheduler.schedule.values().tolist(), measured.rates
+assert callback.plan.estimate.num_products > 0
+"""
+
+
+def test_works_with_the_package_of_the_other_name(tmp_path):
+    pytest.importorskip("pytorch_lightning")
+    program = tmp_path / "program.py"
+    program.write_text(OTHER_NAME)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-2000:]

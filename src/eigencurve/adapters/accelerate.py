@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.optim import Optimizer
-
 from eigencurve import _check
-from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.schedules.base import Schedule
 
 try:
@@ -20,6 +17,12 @@ try:
     from accelerate.scheduler import AcceleratedScheduler
 except ImportError as error:
     raise ImportError("eigencurve.adapters.accelerate needs accelerate: pip install eigencurve[accelerate]") from error
+
+from torch.optim import Optimizer
+
+from eigencurve.adapters.torch import ScheduleLR
+
+__all__ = ["ScheduleLR", "UpdateScheduler", "prepare_schedule"]
 
 
 class UpdateScheduler(AcceleratedScheduler):

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch.optim import Optimizer
-
 from eigencurve import _check
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
-from eigencurve.adapters.torch import ScheduleLR
-from eigencurve.hessian.batches import Count
 from eigencurve.schedules.base import Schedule
 
 try:
@@ -21,6 +16,14 @@ except ImportError:
         from pytorch_lightning.utilities.types import LRSchedulerConfig
     except ImportError as error:
         raise ImportError("eigencurve.adapters.lightning needs Lightning: pip install eigencurve[lightning]") from error
+
+from torch.optim import Optimizer
+
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.torch import ScheduleLR
+from eigencurve.hessian.batches import Count
+
+__all__ = ["MeasureSchedule", "Measurement", "ScheduleLR", "optimizer_config", "total_steps"]
 
 
 def optimizer_config(optimizer: Optimizer, schedule: Schedule, on_resume: str = "refuse") -> dict[str, Any]:

@@ -6,23 +6,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-import torch.distributed as dist
-from torch import Tensor, nn
-from torch.utils.data import DataLoader, Subset
-
 from eigencurve import _check
-from eigencurve.hessian.batches import Count
-from eigencurve.hessian.distributed import DistributedOperator
-from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
-from eigencurve.hessian.isolation import undisturbed
-from eigencurve.hessian.operator import HessianOperator
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.spectrum import Spectrum, prepare
+
+try:
+    import torch
+    import torch.distributed as dist
+    from torch import Tensor, nn
+    from torch.utils.data import DataLoader, Subset
+except ImportError as error:
+    raise ImportError("eigencurve.adapters.measuring needs PyTorch: pip install eigencurve[torch]") from error
+
+from eigencurve.hessian.batches import Count
+from eigencurve.hessian.distributed import DistributedOperator
+from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.isolation import undisturbed
+from eigencurve.hessian.operator import HessianOperator
 
 Loss = Callable[[Any, Any], Tensor]
 

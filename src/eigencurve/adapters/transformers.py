@@ -6,22 +6,25 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-
 from eigencurve import _check
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
-from eigencurve.adapters.torch import ScheduleLR
-from eigencurve.hessian.batches import Count
 from eigencurve.schedules.base import Schedule
 
 try:
+    import torch
+    from torch import Tensor, nn
     from transformers import TrainerCallback
 except ImportError as error:
     raise ImportError(
         "eigencurve.adapters.transformers needs transformers: pip install eigencurve[transformers]"
     ) from error
 
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.torch import ScheduleLR
+from eigencurve.hessian.batches import Count
+
+__all__ = [
+    "LabelCount", "MeasureSchedule", "Measurement", "ScheduleCallback", "ScheduleLR", "model_loss", "total_steps",
+]  # fmt: skip
 # Where the callbacks keep what a checkpoint must know, in the trainer's own state.
 KEY = "eigencurve"
 # The label that the losses of transformers leave out.
