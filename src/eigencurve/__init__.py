@@ -25,6 +25,7 @@ from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.table import piecewise
+from eigencurve.schedules.units import Length, epochs, fraction, steps, tokens
 from eigencurve.spectrum.files import load_spectrum, save_spectrum
 from eigencurve.spectrum.groups import Groups, LogDensity, extra_term, group, log_density
 from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
@@ -48,6 +49,8 @@ __all__ = [
     "Schedule", "constant", "cosine", "cosine_power", "eigencurve", "elastic_step", "exponential",
     "hold_then_decay", "inverse_time", "join", "linear", "multistep", "piecewise", "schedule_from_dict", "step_decay",
     "warmup", "wsd",
+    # lengths
+    "Length", "epochs", "fraction", "steps", "tokens",
     # theory
     "DivergenceError", "NoisyQuadratic",
     # PyTorch

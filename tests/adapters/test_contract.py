@@ -97,6 +97,14 @@ def test_hurt_3_a_horizon_is_extended_on_purpose(driver, kind):
     same(driver, driver.rates_extended(schedule, longer, T + 5, at), wanted)
 
 
+@few_kinds
+def test_hurt_7_the_curve_seen_before_the_run_is_the_one_that_was_run(driver, kind):
+    T, schedule, _ = case(driver, kind)
+    text, curve = schedule.preview(), schedule.values().tolist()
+    same(driver, driver.rates(schedule, T), curve)
+    assert schedule.preview() == text
+
+
 def test_the_docs_say_what_does_not_apply_and_how_time_goes(driver):
     text = " ".join(DOCS.read_text().split())
     assert driver.name in text

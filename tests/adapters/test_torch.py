@@ -1,4 +1,5 @@
 import io
+import json
 import pickle
 import warnings
 
@@ -42,7 +43,7 @@ def rates_of(optimizer):
 
 
 @pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
-def test_stepping_equals_the_schedule_at_every_step_and_beyond(schedule):
+def test_hurt_5_stepping_equals_the_schedule_at_every_step_and_beyond(schedule):
     optimizer = make_optimizer()
     scheduler = ScheduleLR(optimizer, schedule)
     assert isinstance(scheduler, LRScheduler)
@@ -55,7 +56,7 @@ def test_stepping_equals_the_schedule_at_every_step_and_beyond(schedule):
 
 @pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
 @pytest.mark.parametrize("stop", [0, 1, 3, 6])
-def test_save_and_resume_is_exact(schedule, stop):
+def test_hurt_2_save_and_resume_is_exact(schedule, stop):
     optimizer = make_optimizer((0.5, 0.05))
     scheduler = ScheduleLR(optimizer, schedule)
     for _ in range(stop):
@@ -98,7 +99,7 @@ def test_rates_held_in_tensors_stay_tensors():
     assert rates_of(optimizer) == pytest.approx([0.15])
 
 
-def test_another_horizon_on_resume_is_an_error_that_names_extend():
+def test_hurt_3_another_horizon_on_resume_is_an_error_that_names_extend():
     optimizer = make_optimizer()
     scheduler = ScheduleLR(optimizer, ec.cosine(10, 0.5))
     for _ in range(4):
@@ -116,7 +117,7 @@ def test_another_horizon_on_resume_is_an_error_that_names_extend():
         resumed.extend(ec.cosine(4, 0.5))
 
 
-def test_no_warning_when_mixed_precision_skips_a_step():
+def test_hurt_4_no_warning_when_mixed_precision_skips_a_step():
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scheduler = ScheduleLR(optimizer, ec.linear(5, lr=0.1))
@@ -148,7 +149,7 @@ def test_inside_sequential_lr():
     assert seen[3:] == ec.cosine(6, 0.5).values().tolist()
 
 
-def test_gradient_accumulation_steps_once_an_update():
+def test_hurt_1_gradient_accumulation_steps_once_an_update():
     model, accumulate, updates = nn.Linear(1, 1), 4, 5
     schedule = ec.linear(updates, lr=0.1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -163,11 +164,45 @@ def test_gradient_accumulation_steps_once_an_update():
     assert seen == schedule.values().tolist()
 
 
-def test_scheduler_and_optimizer_can_be_pickled():
+def test_hurt_6_scheduler_and_optimizer_can_be_pickled():
     optimizer = make_optimizer()
     scheduler = ScheduleLR(optimizer, ec.cosine(5, 0.5))
     assert pickle.loads(pickle.dumps(scheduler.schedule)) == scheduler.schedule
     pickle.dumps(optimizer.state_dict())
+
+
+@pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
+def test_hurt_6_the_state_is_plain_and_loads_with_weights_only(schedule):
+    state = ScheduleLR(make_optimizer(), schedule).state_dict()
+    assert saved(state) == json.loads(json.dumps(state)) == pickle.loads(pickle.dumps(state)) == state
+
+
+def test_hurt_7_the_curve_can_be_seen_before_the_run():
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, ec.linear(64, 0.5))
+    text = scheduler.schedule.preview(width=64, height=4)
+    assert text.splitlines()[0].startswith("0.5 |█")
+    assert "step 32 (" in scheduler.schedule.describe()  # where the rate has fallen to a half
+    assert (scheduler.last_epoch, rates_of(optimizer)) == (0, [0.5])
+
+
+def test_what_to_do_with_the_state_of_another_schedule():
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, ec.cosine(10, 0.5))
+    for _ in range(4):
+        optimizer.step()
+        scheduler.step()
+    state = saved(scheduler.state_dict())
+    extending = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5), on_resume="extend")
+    extending.load_state_dict(state)
+    assert extending.get_last_lr() == [ec.cosine(20, 0.5)(4)]
+    adopting = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5), on_resume="adopt")
+    adopting.load_state_dict(state)
+    assert adopting.get_last_lr() == [ec.cosine(10, 0.5)(4)]
+    with pytest.raises(ValueError, match="'schedule' must be of more than 4 steps"):
+        ScheduleLR(make_optimizer(), ec.cosine(4, 0.5), on_resume="extend").load_state_dict(state)
+    with pytest.raises(ValueError, match="'on_resume' must be one of 'refuse', 'extend', 'adopt'"):
+        ScheduleLR(make_optimizer(), ec.cosine(4, 0.5), on_resume="guess")
 
 
 def test_bad_arguments():
@@ -198,3 +233,14 @@ def test_one_call_from_a_model_to_its_schedule():
     assert schedule == ec.eigencurve(ec.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
     assert estimate.spectrum == again.spectrum
     assert ec.torch_schedule is torch_schedule
+    in_epochs, _ = torch_schedule(
+        model,
+        nn.functional.cross_entropy,
+        batch,
+        ec.epochs(5, 10),
+        lr=0.1,
+        weight_decay=1e-3,
+        num_steps=20,
+        min_lr=1e-4,
+    )
+    assert in_epochs == schedule

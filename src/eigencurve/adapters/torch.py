@@ -10,6 +10,7 @@ from eigencurve import _check
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.serial import schedule_from_dict
+from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.spectrum import prepare
 
 try:
@@ -23,6 +24,7 @@ from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
 
 VERSION = 1
+ON_RESUME = ("refuse", "extend", "adopt")
 
 
 class ScheduleLR(LRScheduler):
@@ -42,6 +44,9 @@ class ScheduleLR(LRScheduler):
         optimizer: any; its first group's rate must not be zero.
         schedule: any schedule of this package.
         last_epoch: the last step already taken, as in PyTorch; -1 begins anew.
+        on_resume: what to do with a saved state of another schedule, of another horizon for instance: ``"refuse"``
+            it; ``"extend"``, go on from the saved step with this scheduler's own schedule; or ``"adopt"`` the saved
+            schedule.
 
     >>> import eigencurve as ec, torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
@@ -53,10 +58,13 @@ class ScheduleLR(LRScheduler):
     0.025
     """
 
-    def __init__(self, optimizer: Optimizer, schedule: Schedule, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, schedule: Schedule, last_epoch: int = -1, on_resume: str = "refuse"
+    ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(_check.sentence("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer))
         self.schedule = _checked_schedule("ScheduleLR", schedule)
+        self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)
         self.ratios = _ratios(optimizer)
         super().__init__(optimizer, last_epoch)
 
@@ -83,11 +91,9 @@ class ScheduleLR(LRScheduler):
         Raises:
             ValueError: a schedule that is over before the current step.
         """
-        longer = _checked_schedule("ScheduleLR.extend", schedule)
-        if longer.total_steps <= self.last_epoch:
-            need = f"of more than {self.last_epoch} steps, the current one"
-            _check.refuse("ScheduleLR.extend", "schedule", need, longer.total_steps)
-        self.schedule = longer
+        self.schedule = _not_over(
+            "ScheduleLR.extend", _checked_schedule("ScheduleLR.extend", schedule), self.last_epoch
+        )
         self._set_rates()
 
     def state_dict(self) -> dict[str, Any]:
@@ -104,20 +110,28 @@ class ScheduleLR(LRScheduler):
         """Go on where ``state_dict`` was taken, and set the optimizer's rates accordingly.
 
         Raises:
-            ValueError: the state of another schedule. A horizon that changes on resume bends the curve unseen.
+            ValueError: the state of another schedule, unless ``on_resume`` says what to do with it. A horizon that
+                changes on resume bends the curve unseen.
         """
         state = _checked_state(state_dict)
-        saved = schedule_from_dict(state["schedule"])
-        if saved != self.schedule:
-            remedy = "To change it on purpose, resume with the saved one (ScheduleLR.resume) and call extend."
-            need = f"of this scheduler's own schedule, {self.schedule!r}"
-            _check.refuse("ScheduleLR", "state_dict", need, f"{saved!r}", remedy)
+        schedule = self._schedule_after(schedule_from_dict(state["schedule"]), int(state["last_epoch"]))
         if len(state["ratios"]) != len(self.optimizer.param_groups):
             need = f"of {len(self.optimizer.param_groups)} parameter groups"
             _check.refuse("ScheduleLR", "state_dict", need, len(state["ratios"]))
-        self.ratios = [float(ratio) for ratio in state["ratios"]]
+        self.schedule, self.ratios = schedule, [float(ratio) for ratio in state["ratios"]]
         self.last_epoch, self._step_count = int(state["last_epoch"]), int(state["step_count"])
         self._set_rates()
+
+    def _schedule_after(self, saved: Schedule, step: int) -> Schedule:
+        """The schedule to go on with after a state of ``saved`` at ``step``."""
+        if saved != self.schedule and self.on_resume == "refuse":
+            remedy = (
+                "To change it on purpose, say on_resume='extend', or resume with the saved one (ScheduleLR.resume, or "
+                "on_resume='adopt') and call extend."
+            )
+            need = f"of this scheduler's own schedule, {self.schedule!r}"
+            _check.refuse("ScheduleLR", "state_dict", need, f"{saved!r}", remedy)
+        return _not_over("ScheduleLR", self.schedule, step) if self.on_resume == "extend" else saved
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -136,7 +150,7 @@ def torch_schedule(
     model: torch.nn.Module,
     loss_fn: Callable[[Any, Any], torch.Tensor],
     batches: Any,
-    total_steps: int,
+    total_steps: Steps,
     lr: float,
     weight_decay: float,
     min_lr: float | None = None,
@@ -173,16 +187,23 @@ def torch_schedule(
     Returns:
         The schedule, ready for :class:`ScheduleLR`, and the estimate that it was made from.
     """
+    total = whole_steps("torch_schedule", "total_steps", total_steps, minimum=1)
     operator = HessianOperator(model, loss_fn, batches, microbatch=microbatch)
     estimate = estimate_spectrum(
-        operator, num_steps, num_probes, seed, settle, weight_decay, total_steps, memory_budget, checkpoint, progress
+        operator, num_steps, num_probes, seed, settle, weight_decay, total, memory_budget, checkpoint, progress
     )
-    return eigencurve(prepare(estimate.spectrum, weight_decay), total_steps, lr, min_lr, beta), estimate
+    return eigencurve(prepare(estimate.spectrum, weight_decay), total, lr, min_lr, beta), estimate
 
 
 def _checked_schedule(function: str, schedule: Any) -> Schedule:
     if not isinstance(schedule, Schedule):
         raise TypeError(_check.sentence(function, "schedule", "a Schedule", schedule))
+    return schedule
+
+
+def _not_over(function: str, schedule: Schedule, step: int) -> Schedule:
+    if schedule.total_steps <= step:
+        _check.refuse(function, "schedule", f"of more than {step} steps, the current one", schedule.total_steps)
     return schedule
 
 

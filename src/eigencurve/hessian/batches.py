@@ -27,8 +27,9 @@ class Batches:
             tensors, a mapping or a tensor is one batch.
         pairs: whether every batch must be a pair (x, y).
         device: where tensors go.
-        microbatch: the most examples at a time; None leaves the batches whole.
-        count: the number of examples in a batch; by default the first tensor's leading dimension.
+        microbatch: the most rows at a time; None leaves the batches whole.
+        count: the number of examples in a batch, over which its loss is the mean; by default the first tensor's leading
+            dimension.
     """
 
     def __init__(
@@ -43,12 +44,12 @@ class Batches:
         self.fingerprint = self._first_pass()
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Every microbatch with its number of examples."""
+        """Every microbatch with its number of examples; one without any, whose mean does not exist, is left out."""
         if self.single is not None:
             yield self.single
             return
         for batch in self._batches():
-            yield from self._pieces(batch)
+            yield from (piece for piece in self._pieces(batch) if piece[0])
 
     def _first_pass(self) -> str:
         digest = hashlib.sha256()
@@ -71,11 +72,10 @@ class Batches:
             yield _map(lambda tensor: tensor.to(self.device), batch)
 
     def _pieces(self, batch: Any) -> Iterator[tuple[int, Any]]:
-        size = self._size(batch)
-        if self.microbatch is None or size <= self.microbatch:
-            yield size, batch
-            return
         length = _leading(batch)
+        if self.microbatch is None or length is None or length <= self.microbatch:
+            yield self._size(batch), batch
+            return
         for start in range(0, length, self.microbatch):
             piece = _map(partial(_cut, length=length, start=start, stop=start + self.microbatch), batch)
             yield self._size(piece), piece

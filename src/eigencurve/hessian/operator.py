@@ -201,7 +201,9 @@ class HessianOperator(CurvatureOperator):
         microbatch: the most examples in memory at a time; None leaves the batches whole.
         mode: ``"eval"``; ``"train"``; or ``"keep"``, every module as it is.
         product: ``"autograd"``, exact; or ``"finite_difference"``, for models without a double backward.
-        count: the number of examples in a batch, where it is not the first tensor's leading dimension.
+        count: over how many examples the loss of a batch is the mean, where that is not the first tensor's leading
+            dimension: for a language model, the number of labels that are not ignored. Of microbatches with unequal
+            counts each has its weight; one with none is left out.
         check: whether to spend three products on seeing that the same v gives the same Hv and that H is symmetric.
 
     Raises:
@@ -250,7 +252,8 @@ class HessianOperator(CurvatureOperator):
     ) -> HessianOperator:
         """The same for ``objective(model, batch)``, a mean loss, and batches of any kind, such as dicts.
 
-        For a model that returns its own loss: ``lambda model, batch: model(**batch).loss``.
+        For a model that returns its own loss: ``lambda model, batch: model(**batch).loss``, with ``count`` where that
+        is the mean over something else than rows.
         """
         halves = Objective(outputs=objective, loss=lambda loss, _batch: loss)
         return cls(

@@ -14,6 +14,7 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, between
 from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.practical import half_cosine
+from eigencurve.schedules.units import Steps, whole_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +32,13 @@ class Constant(Schedule):
         return np.full(steps.shape, self.lr)
 
 
-def constant(total_steps: int, lr: float) -> Constant:
+def constant(total_steps: Steps, lr: float) -> Constant:
     r"""The same learning rate throughout, :math:`\eta_t = \eta_0`.
 
     >>> constant(100, lr=0.1)(99)
     0.1
     """
-    return Constant(total_steps, lr)
+    return Constant(whole_steps("constant", "total_steps", total_steps, minimum=1), lr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class InverseTime(Schedule):
         return self.lr / (1 + (self.lr / self.min_lr - 1) * _progress(steps, self.total_steps))
 
 
-def inverse_time(total_steps: int, lr: float, min_lr: float) -> InverseTime:
+def inverse_time(total_steps: Steps, lr: float, min_lr: float) -> InverseTime:
     r"""Inverse time decay.
 
     .. math:: \eta_t = \frac{\eta_0}{1 + \gamma\eta_0 t}
@@ -69,7 +70,7 @@ def inverse_time(total_steps: int, lr: float, min_lr: float) -> InverseTime:
     >>> round(f(50), 4), round(f(100), 4)
     (0.0198, 0.01)
     """
-    return InverseTime(total_steps, lr, min_lr)
+    return InverseTime(whole_steps("inverse_time", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Exponential(Schedule):
         return self.lr * (self.min_lr / self.lr) ** _progress(steps, self.total_steps)
 
 
-def exponential(total_steps: int, lr: float, min_lr: float) -> Exponential:
+def exponential(total_steps: Steps, lr: float, min_lr: float) -> Exponential:
     r"""Exponential decay.
 
     .. math:: \eta_t = \gamma^t \eta_0
@@ -100,7 +101,7 @@ def exponential(total_steps: int, lr: float, min_lr: float) -> Exponential:
     >>> round(exponential(101, lr=1.0, min_lr=0.01)(50), 4)
     0.1
     """
-    return Exponential(total_steps, lr, min_lr)
+    return Exponential(whole_steps("exponential", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class Cosine(Schedule):
         return between(half_cosine(steps / self.total_steps), self.lr, self.min_lr)
 
 
-def cosine(total_steps: int, lr: float, min_lr: float = 0.0) -> Cosine:
+def cosine(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Cosine:
     r"""Cosine decay without restarts.
 
     .. math:: \eta_t = \eta_{\min} + \tfrac12(\eta_0 - \eta_{\min})\bigl(1 + \cos\tfrac{\pi t}{T}\bigr)
@@ -131,7 +132,7 @@ def cosine(total_steps: int, lr: float, min_lr: float = 0.0) -> Cosine:
     >>> cosine(100, lr=0.1)(50)
     0.05
     """
-    return Cosine(total_steps, lr, min_lr)
+    return Cosine(whole_steps("cosine", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class Linear(Schedule):
         return between(1 - steps / self.total_steps, self.lr, self.min_lr)
 
 
-def linear(total_steps: int, lr: float, min_lr: float = 0.0) -> Linear:
+def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
     r"""Linear decay.
 
     .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})(1 - t/T)
@@ -160,7 +161,7 @@ def linear(total_steps: int, lr: float, min_lr: float = 0.0) -> Linear:
     >>> linear(4, lr=1.0).values()
     array([1.  , 0.75, 0.5 , 0.25])
     """
-    return Linear(total_steps, lr, min_lr)
+    return Linear(whole_steps("linear", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,7 @@ class StepDecay(Schedule):
         return _divided(self.lr, self.decay_factor, steps * self.num_intervals // self.total_steps)
 
 
-def step_decay(total_steps: int, lr: float, num_intervals: int | None = None, factor: float = 2.0) -> StepDecay:
+def step_decay(total_steps: Steps, lr: float, num_intervals: int | None = None, factor: float = 2.0) -> StepDecay:
     r"""Step decay: K intervals of equal length, the rate divided by ``factor`` after each.
 
     .. math:: \eta_t = \eta_0 / \gamma^k \quad\text{if}\quad t \in [k, k+1)\cdot T/K
@@ -199,9 +200,8 @@ def step_decay(total_steps: int, lr: float, num_intervals: int | None = None, fa
     >>> step_decay(8, lr=0.8).values()
     array([0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 0.2, 0.2])
     """
-    if num_intervals is None:
-        num_intervals = max(1, _check.whole("step_decay", "total_steps", total_steps, minimum=1).bit_length() - 1)
-    return StepDecay(total_steps, lr, num_intervals, factor)
+    total = whole_steps("step_decay", "total_steps", total_steps, minimum=1)
+    return StepDecay(total, lr, max(1, total.bit_length() - 1) if num_intervals is None else num_intervals, factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ class MultiStep(Schedule):
         return _divided(self.lr, self.decay_factor, np.searchsorted(self.milestones, steps, side="right"))
 
 
-def multistep(total_steps: int, lr: float, milestones: Sequence[int], factor: float = 10.0) -> MultiStep:
+def multistep(total_steps: Steps, lr: float, milestones: Sequence[Steps], factor: float = 10.0) -> MultiStep:
     r"""The rate divided by ``factor`` at each milestone: :math:`\eta_t = \eta_0/\gamma^{\#\{m \le t\}}`.
 
     Args:
@@ -236,7 +236,8 @@ def multistep(total_steps: int, lr: float, milestones: Sequence[int], factor: fl
     >>> multistep(90, lr=1.0, milestones=[30, 60])(60)
     0.01
     """
-    return MultiStep(total_steps, lr, tuple(milestones), factor)
+    total = whole_steps("multistep", "total_steps", total_steps, minimum=1)
+    return MultiStep(total, lr, tuple(whole_steps("multistep", "milestones", m, 1, total) for m in milestones), factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +262,7 @@ class HoldThenDecay(Schedule):
         return _divided(self.lr, self.decay_factor, np.maximum(0, (steps - self.hold) // self.every + 1))
 
 
-def hold_then_decay(total_steps: int, lr: float, hold: int, every: int, factor: float) -> HoldThenDecay:
+def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, factor: float) -> HoldThenDecay:
     r"""Constant for ``hold`` steps, then divided by ``factor`` once every ``every`` steps.
 
     .. math:: \eta_t = \eta_0 \text{ for } t < h, \qquad
@@ -274,10 +275,12 @@ def hold_then_decay(total_steps: int, lr: float, hold: int, every: int, factor: 
     >>> hold_then_decay(6, lr=1.0, hold=2, every=2, factor=2.0).values()
     array([1.  , 1.  , 0.5 , 0.5 , 0.25, 0.25])
     """
-    return HoldThenDecay(total_steps, lr, hold, every, factor)
+    total = whole_steps("hold_then_decay", "total_steps", total_steps, minimum=1)
+    held = whole_steps("hold_then_decay", "hold", hold, 0, total)
+    return HoldThenDecay(total, lr, held, whole_steps("hold_then_decay", "every", every, 1, total), factor)
 
 
-def wsd(total_steps: int, lr: float, decay_steps: int, warmup_steps: int = 0, min_lr: float = 0.0) -> Schedule:
+def wsd(total_steps: Steps, lr: float, decay_steps: Steps, warmup_steps: Steps = 0, min_lr: float = 0.0) -> Schedule:
     """Warmup, stable, decay: a linear rise, a constant rate, and a linear fall over the last ``decay_steps``.
 
     Made of :func:`warmup`, :func:`constant` and :func:`linear`; all three parts count in ``total_steps``.
@@ -290,9 +293,9 @@ def wsd(total_steps: int, lr: float, decay_steps: int, warmup_steps: int = 0, mi
     >>> wsd(6, lr=1.0, decay_steps=2, warmup_steps=1).values()
     array([0.5, 1. , 1. , 1. , 1. , 0.5])
     """
-    total = _check.whole("wsd", "total_steps", total_steps, minimum=1)
-    decay = _check.whole("wsd", "decay_steps", decay_steps, minimum=1)
-    rise = _check.whole("wsd", "warmup_steps", warmup_steps, minimum=0)
+    total = whole_steps("wsd", "total_steps", total_steps, minimum=1)
+    decay = whole_steps("wsd", "decay_steps", decay_steps, 1, total)
+    rise = whole_steps("wsd", "warmup_steps", warmup_steps, 0, total)
     stable = total - decay - rise
     if stable < 0:
         remedy = f"'decay_steps' and 'warmup_steps' count in 'total_steps': at most {total - rise} are left to decay."

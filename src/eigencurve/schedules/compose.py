@@ -11,6 +11,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.units import Length, Steps, whole_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +36,21 @@ class Warmup(Schedule):
         return np.where(steps < self.num_steps, rise, follow)
 
 
-def warmup(schedule: Schedule, num_steps: int) -> Warmup:
+def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
     r"""``num_steps`` steps of linear warmup before ``schedule``, which then runs in full.
 
     .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
 
     The run gets longer by n steps: for T steps in all, make the schedule for T - n. No step has the rate zero,
-    and none repeats f(0).
+    and none repeats f(0). A fraction is one of the run in all, warmup included.
 
     >>> from eigencurve.schedules.classic import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
     """
-    return Warmup(schedule, num_steps)
+    follow = _schedule("warmup", "schedule", schedule)
+    rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
+    return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
 
 
 @dataclass(frozen=True, eq=False)

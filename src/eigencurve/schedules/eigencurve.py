@@ -12,6 +12,7 @@ from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
 from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.groups import group, log_density
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
@@ -72,7 +73,7 @@ class Eigencurve(Schedule):
 
 def eigencurve(
     spectrum: Spectrum | PowerLaw,
-    total_steps: int,
+    total_steps: Steps,
     lr: float,
     min_lr: float | None = None,
     beta: float = 2.0,
@@ -109,7 +110,7 @@ def eigencurve(
     array([1.        , 0.8       , 0.66666667, 0.57142857, 0.5       ,
            0.4       , 0.33333333])
     """
-    steps = _check.whole("eigencurve", "total_steps", total_steps, minimum=1)
+    steps = whole_steps("eigencurve", "total_steps", total_steps, minimum=1)
     _check.choice("eigencurve", "allocation", allocation, ALLOCATIONS)
     _check.choice("eigencurve", "rounding", rounding, ROUNDINGS)
     if rounding == "released" and beta == 1:

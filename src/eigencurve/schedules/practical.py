@@ -11,6 +11,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.units import Steps, whole_steps
 
 # A step this close (relative to what is left of training) before the edge of an interval belongs to it.
 EDGE_TOLERANCE = 1e-12
@@ -41,7 +42,7 @@ class CosinePower(Schedule):
         return between(half_cosine(steps / self.total_steps) ** self.alpha, self.lr, self.min_lr)
 
 
-def cosine_power(total_steps: int, lr: float, min_lr: float = 0.0, alpha: float = 0.5) -> CosinePower:
+def cosine_power(total_steps: Steps, lr: float, min_lr: float = 0.0, alpha: float = 0.5) -> CosinePower:
     r"""A power of cosine decay.
 
     .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})\bigl[\tfrac12(1 + \cos\tfrac{\pi t}{T})\bigr]^\alpha
@@ -53,7 +54,7 @@ def cosine_power(total_steps: int, lr: float, min_lr: float = 0.0, alpha: float 
     >>> round(cosine_power(100, lr=1.0, alpha=0.5)(50), 6)
     0.707107
     """
-    return CosinePower(total_steps, lr, min_lr, alpha)
+    return CosinePower(whole_steps("cosine_power", "total_steps", total_steps, minimum=1), lr, min_lr, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ class ElasticStep(Schedule):
         return self.lr * 2.0 ** -np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r))
 
 
-def elastic_step(total_steps: int, lr: float, r: float = 0.5) -> ElasticStep:
+def elastic_step(total_steps: Steps, lr: float, r: float = 0.5) -> ElasticStep:
     r"""Elastic Step Decay: the rate is halved each time the steps that are left have shrunk by the factor r.
 
     .. math:: \eta_t = \eta_0 / 2^k \quad\text{if}\quad t \in \bigl[(1-r^k)T, (1-r^{k+1})T\bigr)
@@ -91,4 +92,4 @@ def elastic_step(total_steps: int, lr: float, r: float = 0.5) -> ElasticStep:
     >>> elastic_step(8, lr=1.0, r=0.5).values()
     array([1.   , 1.   , 1.   , 1.   , 0.5  , 0.5  , 0.25 , 0.125])
     """
-    return ElasticStep(total_steps, lr, r)
+    return ElasticStep(whole_steps("elastic_step", "total_steps", total_steps, minimum=1), lr, r)

@@ -11,6 +11,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.units import Length, Steps, whole_steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +40,7 @@ class Piecewise(Schedule):
         return f"Piecewise(total_steps={self.total_steps}, lr={self.lr:g}, {len(self.knots)} knots)"
 
 
-def piecewise(total_steps: int, knots: Sequence[float] | Array, rates: Sequence[float] | Array) -> Piecewise:
+def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates: Sequence[float] | Array) -> Piecewise:
     r"""Straight lines through the points (knot, rate).
 
     .. math:: \eta_t = \eta_i + (\eta_{i+1} - \eta_i)\,\frac{t - k_i}{k_{i+1} - k_i}
@@ -57,7 +58,9 @@ def piecewise(total_steps: int, knots: Sequence[float] | Array, rates: Sequence[
     >>> piecewise(5, knots=[0, 1, 4], rates=[1.0, 0.5, 0.2]).values()
     array([1. , 0.5, 0.4, 0.3, 0.2])
     """
-    return Piecewise(total_steps, np.asarray(knots), np.asarray(rates))
+    total = whole_steps("piecewise", "total_steps", total_steps, minimum=1)
+    places = [whole_steps("piecewise", "knots", k, 0, total) if isinstance(k, Length) else k for k in knots]
+    return Piecewise(total, np.asarray(places), np.asarray(rates))
 
 
 def _check_table(table: Piecewise) -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
-from tests.adapters.contract import LR, Driver  # noqa: E402
-from tests.adapters.recording import recorded  # noqa: E402
+import torch
+from tests.adapters.contract import LR, Driver
+from tests.adapters.recording import recorded
 
-from eigencurve.adapters.torch import ScheduleLR  # noqa: E402
+from eigencurve.adapters.torch import ScheduleLR
 
 
 class Loop:
@@ -21,8 +22,11 @@ class Loop:
         groups = [{"params": [weight], "lr": LR * ratio} for weight, ratio in zip(self.weights, ratios, strict=True)]
         self.optimizer = torch.optim.SGD(groups, lr=LR, momentum=0.9)
         self.seen = recorded(self.optimizer)
-        self.scheduler = ScheduleLR(self.optimizer, schedule)
+        self.scheduler = self.make_scheduler(schedule, ratios)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
+
+    def make_scheduler(self, schedule, _ratios):
+        return ScheduleLR(self.optimizer, schedule)
 
     def update(self, accumulation=1, overflow=False):
         for _ in range(accumulation):
@@ -49,23 +53,24 @@ class Loop:
 
 
 class TorchDriver(Driver):
-    name = "torch"
+    name = "torch, ScheduleLR"
+    loop = Loop
 
     def rates(self, schedule, num_steps):
-        return self.first(Loop(schedule).run(num_steps))
+        return self.first(self.loop(schedule).run(num_steps))
 
     def rates_resumed(self, schedule, num_steps, stop_at):
         before, after = self.halves(schedule, stop_at)
         return self.first(before) + self.first(after.run(num_steps - stop_at))
 
     def rates_accumulating(self, schedule, num_updates, accumulation):
-        return self.first(Loop(schedule).run(num_updates, accumulation=accumulation))
+        return self.first(self.loop(schedule).run(num_updates, accumulation=accumulation))
 
     def rates_groups(self, schedule, num_steps, ratios):
-        return Loop(schedule, ratios).run(num_steps).seen
+        return self.loop(schedule, ratios).run(num_steps).seen
 
     def rates_skipping(self, schedule, num_steps, skipped):
-        loop = Loop(schedule)
+        loop = self.loop(schedule)
         for t in range(num_steps):
             loop.update(overflow=t in skipped)
         return self.first(loop)
@@ -76,10 +81,10 @@ class TorchDriver(Driver):
         return self.first(before) + self.first(after.run(num_steps - at))
 
     def halves(self, schedule, stop_at):
-        before = Loop(schedule).run(stop_at)
+        before = self.loop(schedule).run(stop_at)
         with tempfile.TemporaryDirectory() as folder:
             before.save(Path(folder) / "state.pt")
-            return before, Loop(schedule).load(Path(folder) / "state.pt")
+            return before, self.loop(schedule).load(Path(folder) / "state.pt")
 
     def first(self, loop):
         return [rates[0] for rates in loop.seen]

@@ -1,0 +1,16 @@
+"""The Trainer of transformers with its own scheduler, and the callback that overrules it."""
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests.adapters.drivers.transformers import TransformersDriver
+
+
+class CallbackDriver(TransformersDriver):
+    name = "transformers, callback"
+    skip = "goes on"
+    callback = True
+
+
+DRIVER = CallbackDriver()

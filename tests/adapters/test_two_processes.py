@@ -1,0 +1,71 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("accelerate")
+pytest.importorskip("lightning")
+pytest.importorskip("transformers")
+
+from tests.adapters.test_lightning import Classifier, data
+from tests.adapters.two_processes import LR, SCHEDULE
+from torch.nn import functional as F
+
+import eigencurve as ec
+from eigencurve.hessian import HessianOperator, estimate_spectrum
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """The rates that each of two processes used."""
+    folder = tmp_path_factory.mktemp("two")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    ended = subprocess.run(
+        [*command, str(ROOT / "tests" / "adapters" / "two_processes.py"), str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-4000:]
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
+
+
+def test_both_processes_used_the_same_rates(found):
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("case", "updates"),
+    [
+        ("accelerate", 12),
+        ("accelerate, accumulating", 6),
+        ("accelerate, split batches", 12),
+        ("transformers, optimizers", 8),
+        ("transformers, callback", 8),
+    ],
+)
+def test_hurt_1_steps_once_per_update_whatever_the_processes_and_the_accumulation(found, case, updates):
+    assert found[0][case] == [SCHEDULE(t) for t in range(updates)]
+
+
+def test_what_accelerate_prepares_itself_steps_once_per_process(found):
+    """The reason for prepare_schedule; should accelerate change its ways, this test says so."""
+    assert found[0]["accelerate, prepared by itself"] == [SCHEDULE(2 * t) for t in range(12)]
+
+
+def test_lightning_measures_over_all_processes_and_counts_their_steps(found):
+    # 24 examples, two processes, batches of 2, two epochs: 12 updates.
+    assert found[0]["lightning steps"] == len(found[0]["lightning"]) == 12
+    operator = HessianOperator(Classifier().net, F.cross_entropy, data().tensors)
+    one = estimate_spectrum(operator, 8, settle=None, weight_decay=1e-2, total_steps=12)
+    np.testing.assert_allclose(found[0]["alphas"], one.alphas[0], rtol=1e-3, atol=1e-6)  # float32
+    curve = ec.eigencurve(ec.prepare(one.spectrum, 1e-2), 12, LR)
+    np.testing.assert_allclose(found[0]["lightning"], curve.values(), rtol=1e-3)

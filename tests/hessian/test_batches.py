@@ -1,0 +1,38 @@
+import pytest
+import torch
+
+from eigencurve.hessian import HessianOperator
+from eigencurve.hessian.batches import Batches
+
+CPU = torch.device("cpu")
+
+
+def used(batch):
+    return int((batch["weight"] > 0).sum())
+
+
+def test_microbatches_are_cut_by_rows_also_where_few_of_them_count():
+    batch = {"x": torch.arange(8.0), "weight": torch.tensor([0, 0, 0, 0, 0, 1, 0, 1])}
+    pieces = list(Batches("f", batch, False, CPU, 3, used))
+    assert [(size, piece["x"].tolist()) for size, piece in pieces] == [(1, [3.0, 4.0, 5.0]), (1, [6.0, 7.0])]
+
+
+def test_microbatches_without_an_example_that_counts_are_left_out():
+    model = torch.nn.Linear(1, 1, bias=False)
+    batch = {"x": torch.arange(1.0, 7.0).view(6, 1), "weight": torch.tensor([1, 1, 0, 0, 1, 0])}
+
+    def loss(model, batch):
+        """A mean over none is not a number."""
+        return model(batch["x"])[batch["weight"] > 0].square().mean()
+
+    whole = HessianOperator.from_objective(model, loss, batch, count=used)
+    cut = HessianOperator.from_objective(model, loss, batch, microbatch=2, count=used)
+    expected = torch.tensor([2 * (1 + 4 + 25) / 3])
+    torch.testing.assert_close(whole(torch.ones(1)), expected)
+    torch.testing.assert_close(cut(torch.ones(1)), expected)
+    assert cut.num_examples == 3
+
+
+def test_no_example_that_counts_is_an_error():
+    with pytest.raises(ValueError, match="'batches' must be at least one example"):
+        Batches("f", {"x": torch.ones(2), "weight": torch.zeros(2)}, False, CPU, None, used)
