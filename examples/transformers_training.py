@@ -1,0 +1,30 @@
+"""A small GPT-2 under the Trainer of transformers, with the schedule that its own curvature calls for. No download."""
+
+import tempfile
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+import eigencurve as ec
+from eigencurve.adapters.transformers import Measurement, MeasureSchedule
+
+torch.manual_seed(0)
+start = torch.randint(0, 16, (128, 1))
+rows = (start + 3 * torch.arange(12)) % 16  # every token is the last one plus three
+config = GPT2Config(vocab_size=16, n_positions=12, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+callback = MeasureSchedule(
+    Measurement(lr=0.01, weight_decay=0.01, at_epoch=1, warmup_steps=ec.fraction(0.05), num_steps=30)
+)
+with tempfile.TemporaryDirectory() as folder:
+    trainer = Trainer(
+        model=GPT2LMHeadModel(config),
+        args=TrainingArguments(
+            folder, num_train_epochs=10, learning_rate=0.01, weight_decay=0.01, per_device_train_batch_size=16,
+            use_cpu=True, report_to="none", save_strategy="no", disable_tqdm=True, logging_strategy="epoch",
+        ),
+        train_dataset=[{"input_ids": row, "labels": row} for row in rows],
+        callbacks=[callback],
+    )  # fmt: skip
+    trainer.train()
+print(callback.plan.estimate)
+print(callback.scheduler.schedule.preview())

@@ -1,0 +1,60 @@
+import pytest
+
+pytest.importorskip("accelerate")
+
+import torch
+from tests.adapters.contract import LR
+from tests.adapters.drivers.accelerate import Loop
+
+import eigencurve as ec
+from eigencurve.adapters.accelerate import prepare_schedule
+
+
+def test_it_stays_as_it_is_when_it_is_prepared_once_more():
+    loop = Loop(ec.linear(4, LR))
+    assert loop.accelerator.prepare(loop.scheduler) is loop.scheduler
+    assert loop.run(4).first() == ec.linear(4, LR).values().tolist()
+
+
+def test_the_optimizer_may_be_prepared_before_or_after():
+    loop = Loop(ec.linear(4, LR))
+    bare = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=LR)
+    early = prepare_schedule(loop.accelerator, bare, ec.linear(4, LR))
+    optimizer = loop.accelerator.prepare(bare)
+    early.step()
+    assert optimizer.param_groups[0]["lr"] == ec.linear(4, LR)(1)
+
+
+def test_an_epoch_that_accumulation_does_not_divide_ends_with_an_update():
+    loop = Loop(ec.linear(6, LR), accumulation=2)
+    loader = loop.accelerator.prepare(torch.utils.data.DataLoader(torch.full((5, 1), 0.1)))
+    for _ in range(2):
+        for batch in loader:
+            with loop.accelerator.accumulate(loop.model):
+                loop.accelerator.backward(loop.model(batch.mean()))
+                loop.optimizer.step()
+                loop.scheduler.step()
+                loop.optimizer.zero_grad()
+    assert loop.first() == ec.linear(6, LR).values().tolist()
+
+
+def test_hurt_3_another_horizon_at_resume_is_refused(tmp_path):
+    Loop(ec.cosine(6, LR)).run(3).accelerator.save_state(tmp_path)
+    with pytest.raises(ValueError, match=r"total_steps=12.*total_steps=6.*on_resume='extend'"):
+        Loop(ec.cosine(12, LR)).accelerator.load_state(tmp_path)
+
+
+def test_hurt_6_the_saved_state_loads_with_weights_only(tmp_path):
+    Loop(ec.cosine(6, LR)).run(3).accelerator.save_state(tmp_path)
+    assert torch.load(tmp_path / "scheduler.bin", weights_only=True)["last_epoch"] == 3
+
+
+def test_a_horizon_is_extended_within_a_run():
+    loop = Loop(ec.cosine(6, LR)).run(3)
+    loop.scheduler.extend(ec.cosine(12, LR))
+    assert loop.run(9).first() == [ec.cosine(6, LR)(t) for t in range(3)] + [ec.cosine(12, LR)(t) for t in range(3, 12)]
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match=r"'accelerator' must be an accelerate.Accelerator"):
+        prepare_schedule(None, None, ec.cosine(4, LR))
