@@ -1,0 +1,193 @@
+"""How large an image experiment is: the paper's own scale, one for a laptop, and one that only tries the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from eigencurve import _check
+
+Grid = list[dict[str, Any]]
+Pair = tuple[float, float | None]
+
+INITIAL_RATES = (1.0, 0.6, 0.3, 0.2, 0.1)
+LAST_RATES = (0.01, 0.001, 0.0001, 0.0, None)  # None is the paper's "UNRESTRICTED"
+INTERVALS = (3, 4, 5, "log T", "log T + 1")
+FACTORS = (2.0, 5.0, 10.0)
+SHRINKAGES = (0.5, 2**-0.5)
+EMA_DECAYS = (0.9, 0.95, 0.99, 0.995, 0.999)
+NETWORKS = ("resnet18", "googlenet", "vgg16")
+TITLES = {"resnet18": "ResNet-18", "googlenet": "GoogLeNet", "vgg16": "VGG16"}
+
+
+@dataclass(frozen=True)
+class SpectrumScale:
+    """How spectra are measured.
+
+    Attributes:
+        divisors: of each network's widths.
+        epochs: of training with momentum 0.9 from lr 0.1.
+        milestones: epochs at which that rate is divided by 10.
+        num_images: that the Hessian is of.
+        num_products: at most.
+        settle: see ``estimate_spectrum``.
+    """
+
+    divisors: Mapping[str, int]
+    epochs: int
+    milestones: tuple[int, ...]
+    num_images: int
+    num_products: int
+    settle: float | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the CIFAR experiments are.
+
+    Attributes:
+        name: of the scale.
+        num_train: training images, None for all, those for validation included.
+        num_validation: that settings are chosen by.
+        num_test: test images, None for all.
+        divisors: of each network's widths.
+        epochs: budgets.
+        ema_epochs: budget of the comparison with averaged weights.
+        num_trials: fresh trials of each winner.
+        evaluate_every: epochs between evaluations.
+        spectrum: how spectra are measured.
+        full_grids: whether the paper's whole grids are searched; else the same few tries for each schedule.
+    """
+
+    name: str
+    num_train: int | None
+    num_validation: int
+    num_test: int | None
+    divisors: Mapping[str, int]
+    epochs: tuple[int, ...]
+    ema_epochs: int
+    num_trials: int
+    evaluate_every: int
+    spectrum: SpectrumScale
+    full_grids: bool
+    batch_size: int = 128
+    weight_decay: float = 5e-4
+
+
+PAPER = Scale(
+    "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
+    SpectrumScale({"resnet18": 16, "googlenet": 4, "vgg16": 8}, 180, (80, 120), 200, 5_000, None), full_grids=True,
+)  # fmt: skip
+_NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
+LAPTOP = Scale(
+    "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
+    SpectrumScale(_NARROW, 15, (8, 12), 200, 120, 0.02), full_grids=False,
+)  # fmt: skip
+_TINY = dict.fromkeys(NETWORKS, 16)
+SMOKE = Scale(
+    "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1, SpectrumScale(_TINY, 1, (), 4, 12, None), full_grids=False, batch_size=16
+)
+SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
+
+
+def scale_named(name: str) -> Scale:
+    """One of SCALES."""
+    return SCALES[_check.choice("reproduce", "scale", name, tuple(SCALES))]
+
+
+def beta_for(epochs: int) -> float:
+    """The paper's β: 2 for short runs, 1.000005, a smoother curve, for its 100 epochs."""
+    return 2.0 if epochs < 100 else 1.000005
+
+
+def base_settings(scale: Scale, network: str, epochs: int) -> dict[str, Any]:
+    """What the runs of a network have in common; on the validation split."""
+    return {
+        "model": network, "divisor": scale.divisors[network], "split": "validation", "epochs": epochs,
+        "batch_size": scale.batch_size, "momentum": 0.0, "weight_decay": scale.weight_decay,
+        "evaluate_every": scale.evaluate_every,
+    }  # fmt: skip
+
+
+def final_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial is on all training images, measured on the test images."""
+    return {**settings, "split": "test"}
+
+
+def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | None = None) -> dict[str, Grid]:
+    """For each schedule the settings to try.
+
+    Args:
+        scale: decides between the paper's grids and the same number of tries (four) for every schedule.
+        network: to train.
+        epochs: budget.
+        spectrum: the name of the network's own spectrum.
+        reused: the name of another network's, for a second Eigencurve.
+    """
+    base = base_settings(scale, network, epochs)
+    curve = {"schedule": "eigencurve", "beta": beta_for(epochs)}
+    rates = INITIAL_RATES if scale.full_grids else (0.6, 0.3, 0.2, 0.1)
+    found = {
+        "Inverse Time Decay": _rates(scale, base | {"schedule": "inverse_time"}, LAST_RATES[:3], 0.01, 0.001),
+        "Step Decay": [
+            base | {"schedule": "step_decay", "lr": lr, "intervals": "log T", "factor": 2.0} for lr in rates
+        ],
+        "General Step Decay": _general_steps(scale, base),
+        "Cosine Decay": _rates(scale, base | {"schedule": "cosine"}, LAST_RATES[:4], 0.0, 0.01),
+        "Eigencurve": _rates(scale, base | curve | {"spectrum": spectrum}, LAST_RATES, None, 0.0),
+        "Elastic Step Decay": elastic_grid(scale, base),
+        "Numerically best": [base | {"schedule": "best", "lr": lr, "spectrum": spectrum} for lr in rates],
+    }
+    if reused is not None:
+        found["Eigencurve, reused"] = _rates(scale, base | curve | {"spectrum": reused}, LAST_RATES, None, 0.0)
+    return found
+
+
+def elastic_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """Initial rates and shrinkages r."""
+    tries = [*product(INITIAL_RATES, SHRINKAGES)] if scale.full_grids else _few(*SHRINKAGES)
+    return [{**base, "schedule": "elastic_step", "lr": lr, "r": r} for lr, r in tries]
+
+
+def three_steps_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """The step decay that Elastic Step Decay is compared with: three equal intervals, factor 10."""
+    rates = INITIAL_RATES if scale.full_grids else (0.6, 0.3, 0.2, 0.1)
+    return [{**base, "schedule": "step_decay", "lr": lr, "intervals": 3, "factor": 10.0} for lr in rates]
+
+
+def ema_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """Constant rates and decays of the average."""
+    tries = [*product(INITIAL_RATES, EMA_DECAYS)] if scale.full_grids else _few(0.95, 0.99)
+    return [{**base, "schedule": "constant", "lr": lr, "ema_decay": decay} for lr, decay in tries]
+
+
+def _few(usual: Any, other: Any) -> list[tuple[float, Any]]:
+    """Four tries: three initial rates with the usual setting, and the middle one with the other."""
+    return [(0.6, usual), (0.3, usual), (0.1, usual), (0.3, other)]
+
+
+def _rates(scale: Scale, base: Mapping[str, Any], last: Sequence[float | None], usual: Any, other: Any) -> Grid:
+    tries = [*product(INITIAL_RATES, last)] if scale.full_grids else _few(usual, other)
+    return [{**base, "lr": lr, "min_lr": final} for lr, final in tries]
+
+
+def _general_steps(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    steps = list(product(INTERVALS, FACTORS))
+    tries = [*product(INITIAL_RATES, steps)] if scale.full_grids else _few((3, 10.0), (5, 2.0))
+    return [
+        {**base, "schedule": "step_decay", "lr": lr, "intervals": count, "factor": factor}
+        for lr, (count, factor) in tries
+    ]
+
+
+def spectrum_settings(scale: Scale, network: str) -> dict[str, Any]:
+    """The training run that a network's spectrum is measured after, and the measurement."""
+    how = scale.spectrum
+    return {
+        **base_settings(scale, network, how.epochs), "divisor": how.divisors[network], "split": "test",
+        "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(how.milestones), "factor": 10.0,
+        "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle, "microbatch": None,
+        "evaluate_every": how.epochs, "schedule_steps": 39_100,
+    }  # fmt: skip

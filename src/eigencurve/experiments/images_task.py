@@ -1,0 +1,129 @@
+"""Image classification as a training task: augmented batches, cross entropy, loss and accuracy on held-out images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from eigencurve.experiments.data.augment import crop_and_flip, normalise
+from eigencurve.experiments.data.images import ImageSet
+from eigencurve.experiments.training import Batch, Part, Total
+
+
+class Images(Protocol):
+    """Labelled images, wherever they lie."""
+
+    def __len__(self) -> int: ...
+    @property
+    def num_classes(self) -> int: ...  # noqa: D102
+    def augmented(self, indices: Tensor, seed: int, epoch: int) -> tuple[Tensor, Tensor]:
+        """Normalised images as one sees them in training, a function of seed, epoch and index, and their labels."""
+
+    def plain(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Normalised images as one measures on them, and their labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class CifarImages:
+    """An :class:`ImageSet` with random crops and flips in training."""
+
+    images: ImageSet
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def num_classes(self) -> int:
+        """Of the labels."""
+        return self.images.num_classes
+
+    def augmented(self, indices: Tensor, seed: int, epoch: int) -> tuple[Tensor, Tensor]:
+        """Padded by four pixels, cropped and mirrored at random."""
+        cut = crop_and_flip(self.images.images[indices], indices, seed, epoch)
+        return normalise(cut), self.images.labels[indices]
+
+    def plain(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """As they are."""
+        return normalise(self.images.images[indices]), self.images.labels[indices]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTask:
+    """Train on some images, measure on others.
+
+    Attributes:
+        train: to train on.
+        test: to measure on.
+        batch_size: of all processes together; the last batch of an epoch may be smaller.
+        seed: of the order of examples and of their crops and flips.
+        device: that batches go to.
+        layout: of their memory.
+    """
+
+    train: Images
+    test: Images
+    batch_size: int
+    seed: int
+    device: torch.device = torch.device("cpu")
+    layout: torch.memory_format = torch.contiguous_format
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The number of batches, a smaller last one included."""
+        return -(-len(self.train) // self.batch_size)
+
+    def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
+        """A new order every epoch; a process takes every ``part.count``-th example of a batch."""
+        order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(len(self.train)))
+        for joint in order.split(self.batch_size)[first:]:
+            own = joint[part.rank :: part.count]
+            images, labels = self.train.augmented(own, self.seed, epoch)
+            yield Batch((self._placed(images), labels.to(self.device)), len(own), len(joint))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Cross entropy."""
+        images, labels = batch.content
+        return F.cross_entropy(model(images), labels)
+
+    def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
+        """Mean loss, share of right answers, and share of images whose label is among the first five."""
+        found = torch.zeros(3, dtype=torch.float64)
+        own = torch.arange(len(self.test))[part.rank :: part.count]
+        for indices in own.split(self.batch_size):
+            images, labels = self.test.plain(indices)
+            found += _scores(model(self._placed(images)), labels.to(self.device)).cpu()
+        names = ("test_loss", "accuracy", "top5")
+        return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing goes from one step to the next."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
+
+    def _placed(self, images: Tensor) -> Tensor:
+        return images.to(self.device, memory_format=self.layout, non_blocking=True)
+
+
+def _scores(logits: Tensor, labels: Tensor) -> Tensor:
+    """Sums over a batch: loss, right answers, labels among the first five."""
+    ranked = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
+    loss = F.cross_entropy(logits.float(), labels, reduction="sum")
+    return torch.stack([loss.double(), ranked[:, 0].sum().double(), ranked.sum().double()])
+
+
+def best_layout(model: nn.Module) -> torch.memory_format:
+    """Channels last for convolutions, which is faster on CPUs and with half precision on GPUs.
+
+    oneDNN, as torch 2.13 has it, crashes in that layout on strided 1 × 1 convolutions of fewer than 8 channels.
+    """
+    convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
+    fragile = any(c.kernel_size == (1, 1) and c.stride != (1, 1) and c.in_channels < 8 for c in convolutions)
+    return torch.channels_last if convolutions and not fragile else torch.contiguous_format
