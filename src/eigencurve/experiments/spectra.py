@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,3 +102,9 @@ def _outcome(
     }
     curve = tuple(zip(spectrum.eigenvalues.tolist(), spectrum.weights.tolist(), strict=True))
     return Outcome(metrics, curve, curves={**history, **{name: tuple(values) for name, values in pairs.items()}})
+
+
+def spectrum_name(settings: Mapping[str, Any], spectrum: Spectrum) -> str:
+    """What settings call a measured spectrum: its network, the divisor of its widths, and a hash of its numbers."""
+    digest = hashlib.sha256(spectrum.eigenvalues.tobytes() + spectrum.weights.tobytes())
+    return f"{settings['model']}/{settings['divisor']}/{digest.hexdigest()[:8]}"
