@@ -28,16 +28,14 @@ class SpectrumScale:
 
     Attributes:
         divisors: of each network's widths.
-        epochs: of training with momentum 0.9 from lr 0.1.
-        milestones: epochs at which that rate is divided by 10.
+        training: of each network with momentum 0.9 from lr 0.1: epochs, and those at which the rate is divided by 10.
         num_images: that the Hessian is of.
         num_products: at most.
         settle: see ``estimate_spectrum``.
     """
 
     divisors: Mapping[str, int]
-    epochs: int
-    milestones: tuple[int, ...]
+    training: Mapping[str, tuple[int, tuple[int, ...]]]
     num_images: int
     num_products: int
     settle: float | None
@@ -78,16 +76,31 @@ class Scale:
 
 PAPER = Scale(
     "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
-    SpectrumScale({"resnet18": 16, "googlenet": 4, "vgg16": 8}, 180, (80, 120), 200, 5_000, None), full_grids=True,
+    SpectrumScale(
+        {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
+    ), full_grids=True,
 )  # fmt: skip
 _NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
 LAPTOP = Scale(
     "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
-    SpectrumScale(_NARROW, 15, (8, 12), 200, 120, 0.02), full_grids=False,
+    SpectrumScale(
+        _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
+    ), full_grids=False,
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
-    "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1, SpectrumScale(_TINY, 1, (), 4, 12, None), full_grids=False, batch_size=16
+    "smoke",
+    48,
+    16,
+    16,
+    _TINY,
+    (1,),
+    1,
+    2,
+    1,
+    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None),
+    full_grids=False,
+    batch_size=16,
 )
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
 
@@ -185,9 +198,10 @@ def _general_steps(scale: Scale, base: Mapping[str, Any]) -> Grid:
 def spectrum_settings(scale: Scale, network: str) -> dict[str, Any]:
     """The training run that a network's spectrum is measured after, and the measurement."""
     how = scale.spectrum
+    epochs, milestones = how.training[network]
     return {
-        **base_settings(scale, network, how.epochs), "divisor": how.divisors[network], "split": "test",
-        "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(how.milestones), "factor": 10.0,
+        **base_settings(scale, network, epochs), "divisor": how.divisors[network], "split": "test",
+        "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(milestones), "factor": 10.0,
         "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle, "microbatch": None,
-        "evaluate_every": how.epochs, "schedule_steps": 39_100,
+        "evaluate_every": epochs, "schedule_steps": 39_100,
     }  # fmt: skip

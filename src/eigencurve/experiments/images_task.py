@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,8 +12,21 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from eigencurve.experiments.data.augment import crop_and_flip, normalise
+from eigencurve.experiments.data.imagenet import (
+    CROP,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    SHORTER_SIDE,
+    CenterCrop,
+    ImageFolder,
+    TrainingCrop,
+    read_batches,
+)
 from eigencurve.experiments.data.images import ImageSet
 from eigencurve.experiments.training import Batch, Part, Total
+
+
+Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
 class Images(Protocol):
@@ -22,16 +35,16 @@ class Images(Protocol):
     def __len__(self) -> int: ...
     @property
     def num_classes(self) -> int: ...  # noqa: D102
-    def augmented(self, indices: Tensor, seed: int, epoch: int) -> tuple[Tensor, Tensor]:
-        """Normalised images as one sees them in training, a function of seed, epoch and index, and their labels."""
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """For each batch of indices the images as training sees them, drawn from seed, epoch and index; and labels."""
 
-    def plain(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Normalised images as one measures on them, and their labels."""
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
+        """For each batch of indices the images as one measures on them, and their labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class CifarImages:
-    """An :class:`ImageSet` with random crops and flips in training."""
+    """Images in memory: padded by four pixels, cropped and mirrored at random in training."""
 
     images: ImageSet
 
@@ -43,14 +56,51 @@ class CifarImages:
         """Of the labels."""
         return self.images.num_classes
 
-    def augmented(self, indices: Tensor, seed: int, epoch: int) -> tuple[Tensor, Tensor]:
-        """Padded by four pixels, cropped and mirrored at random."""
-        cut = crop_and_flip(self.images.images[indices], indices, seed, epoch)
-        return normalise(cut), self.images.labels[indices]
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """Cropped and mirrored."""
+        for indices in batches:
+            cut = crop_and_flip(self.images.images[indices], indices, seed, epoch)
+            yield normalise(cut), self.images.labels[indices]
 
-    def plain(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
         """As they are."""
-        return normalise(self.images.images[indices]), self.images.labels[indices]
+        for indices in batches:
+            yield normalise(self.images.images[indices]), self.images.labels[indices]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageNetImages:
+    """Images in files, decoded ahead of training: a random part of each in training, the middle of it else.
+
+    Attributes:
+        images: the files.
+        size: of the part, in pixels.
+        shorter: side of the image that the middle is cut from.
+    """
+
+    images: ImageFolder
+    size: int = CROP
+    shorter: int = SHORTER_SIDE
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def num_classes(self) -> int:
+        """Of the labels."""
+        return self.images.num_classes
+
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """Random parts, mirrored or not."""
+        return self._normalised(read_batches(self.images, batches, TrainingCrop(seed, epoch, self.size)))
+
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
+        """The middles."""
+        return self._normalised(read_batches(self.images, batches, CenterCrop(self.size, self.shorter)))
+
+    def _normalised(self, pairs: Pairs) -> Pairs:
+        for images, labels in pairs:
+            yield normalise(images, IMAGENET_MEAN, IMAGENET_STD), labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +131,11 @@ class ImageTask:
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
         """A new order every epoch; a process takes every ``part.count``-th example of a batch."""
         order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(len(self.train)))
-        for joint in order.split(self.batch_size)[first:]:
-            own = joint[part.rank :: part.count]
-            images, labels = self.train.augmented(own, self.seed, epoch)
-            yield Batch((self._placed(images), labels.to(self.device)), len(own), len(joint))
+        joint = order.split(self.batch_size)[first:]
+        own = [indices[part.rank :: part.count] for indices in joint]
+        pairs = self.train.augmented(own, self.seed, epoch)
+        for whole, (images, labels) in zip(joint, pairs, strict=True):
+            yield Batch((self._placed(images), labels.to(self.device)), len(labels), len(whole))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Cross entropy."""
@@ -95,8 +146,7 @@ class ImageTask:
         """Mean loss, share of right answers, and share of images whose label is among the first five."""
         found = torch.zeros(3, dtype=torch.float64)
         own = torch.arange(len(self.test))[part.rank :: part.count]
-        for indices in own.split(self.batch_size):
-            images, labels = self.test.plain(indices)
+        for images, labels in self.test.plain(own.split(self.batch_size)):
             found += _scores(model(self._placed(images)), labels.to(self.device)).cpu()
         names = ("test_loss", "accuracy", "top5")
         return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -16,49 +16,15 @@ from eigencurve.experiments import theory_tables
 from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.data.regression import load_rows
 from eigencurve.experiments.protocol import Finding, search
+from eigencurve.experiments.request import Report, Request
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport
 from eigencurve.experiments.ridge_sampling import check_sampling
 from eigencurve.experiments.store import Store
-from eigencurve.experiments.workers import Workers
 
 SELECTION_SEEDS = range(100, 105)
 FRESH_SEEDS = range(5)
-
-
-class Report(Protocol):
-    """What an entry gives back: a page to write and values to print."""
-
-    def text(self, command: str) -> str:
-        """The page, in Markdown."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-
-    def write(self, folder: Path, store: Store, command: str) -> Path:
-        """Write the page and its figures."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user may say about how a table is made.
-
-    Attributes:
-        store: where finished runs are kept.
-        workers: who runs.
-        data: a file to use in place of the paper's.
-        download: whether the paper's data may be fetched.
-        epochs: budgets to run; empty for the paper's.
-        progress: whether to draw a progress bar.
-    """
-
-    store: Store
-    workers: Workers = field(default_factory=Workers)
-    data: Path | None = None
-    download: bool = False
-    epochs: Sequence[int] = ()
-    progress: bool = False
 
 
 @dataclass(frozen=True)
