@@ -32,11 +32,11 @@ class Vocabulary:
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Vocabulary:
-        """All words, by how often they come and then by the alphabet; ``<unk>`` is always one."""
+    def of(cls, words: Sequence[str], least: int = 1) -> Vocabulary:
+        """The words that come ``least`` times or more, by how often and then by the alphabet, and ``<unk>``."""
         counts = Counter(words)
-        counts.setdefault(UNKNOWN, 0)
-        return cls(tuple(sorted(counts, key=lambda word: (-counts[word], word))))
+        kept = {word for word, count in counts.items() if count >= least} | {UNKNOWN}
+        return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -91,6 +91,23 @@ def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
     vocabulary = Vocabulary.of(texts[0])
     train, valid, test = map(vocabulary.encode, texts)
     return Corpus(train, valid, test, vocabulary, "Penn Treebank")
+
+
+def load_small_ptb(folder: str | os.PathLike[str], least: int, held_out: float = 0.1) -> Corpus:
+    """A small corpus of what is freely at hand: the *validation* text to learn from, the test text to report on.
+
+    The last lines of the validation text are held out to choose by.
+
+    Args:
+        folder: that has ptb.valid.txt and ptb.test.txt.
+        least: how often a word must come in the training text to be in the vocabulary.
+        held_out: the share of words in the held-out lines, to the next whole line.
+    """
+    words, test = (read_words(Path(folder) / name) for name in FILES[1:])
+    cut = words.index(END, round((1 - held_out) * len(words))) + 1
+    vocabulary = Vocabulary.of(words[:cut], least)
+    train, valid, reported = map(vocabulary.encode, (words[:cut], words[cut:], test))
+    return Corpus(train, valid, reported, vocabulary, "Penn Treebank's validation text")
 
 
 def read_words(path: str | os.PathLike[str]) -> list[str]:
