@@ -37,3 +37,6 @@ def find_corpus(folder: Path | None, scale: LanguageScale) -> Corpus:
         remedy = f"Or set {VARIABLE} to the folder that holds ptb/."
         _check.refuse("reproduce", "data", "the folder of the Penn Treebank's texts, ptb.*.txt", None, remedy)
     return load_ptb(where) if scale.full_text else load_small_ptb(where, scale.least)
+
+
+MAKERS = {"language": make_language}

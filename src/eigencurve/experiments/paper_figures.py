@@ -261,3 +261,6 @@ def _bars(axes: Any, edges: Array, spectrum: Spectrum, colour: str) -> None:
     shares = _shares(edges, spectrum)
     axes.bar(edges[:-1], shares, width=np.diff(edges), align="edge", color=colour, alpha=0.8)
     axes.set_ylim(max(shares[shares > 0].min() / 2, 1e-9), 1.5)
+
+
+MAKERS = {"figures": make_figures}
