@@ -95,8 +95,8 @@ class Section:
             return [f"So it is in the paper, among the {len(both)} schedules that both have."]
         gap = standard_errors(both[0].trials[metric], named[theirs].trials[metric])
         return [
-            f"That differs from the paper, where {theirs} is best; here it is number {rank} of the {len(both)} schedules"
-            f" that both have, {gap:.1f} standard errors behind {both[0].schedule}."
+            f"That differs from the paper, where {theirs} is best; here it is number {rank} of the {len(both)}"
+            f" schedules that both have, {gap:.1f} standard errors behind {both[0].schedule}."
         ]
 
     def ranked(self, metric: str) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -57,6 +57,11 @@ class Scale:
         evaluate_every: epochs between evaluations.
         spectrum: how spectra are measured.
         full_grids: whether the paper's whole grids are searched; else the same few tries for each schedule.
+        networks: of the tables with all schedules.
+        reuse_schedules: of the table of reused spectra; empty for all.
+        unshrunk: what is different in the settings for the spectrum of a ResNet-18 of full width.
+        batch_size: of every run.
+        weight_decay: of every run, and of the schedules made from spectra.
     """
 
     name: str
@@ -70,6 +75,9 @@ class Scale:
     evaluate_every: int
     spectrum: SpectrumScale
     full_grids: bool
+    networks: tuple[str, ...] = NETWORKS
+    reuse_schedules: tuple[str, ...] = ()
+    unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
     batch_size: int = 128
     weight_decay: float = 5e-4
 
@@ -85,23 +93,18 @@ LAPTOP = Scale(
     "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
-    ), full_grids=False,
+    ), full_grids=False, networks=("resnet18",),
+    reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
+    # So wide a network is slow: one epoch, 32 images, half as many products.
+    unshrunk={"divisor": 1, "epochs": 1, "milestones": [], "evaluate_every": 1, "num_images": 32, "num_products": 60,
+              "microbatch": 16},
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
-    "smoke",
-    48,
-    16,
-    16,
-    _TINY,
-    (1,),
-    1,
-    2,
-    1,
-    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None),
-    full_grids=False,
-    batch_size=16,
-)
+    "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1,
+    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), full_grids=False,
+    reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
+)  # fmt: skip
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
 
 

@@ -45,12 +45,12 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
         per_epoch = total_steps // settings["epochs"]
         milestones = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
         return multistep(total_steps, lr, milestones, settings["factor"])
-    if kind in ("eigencurve", "best"):
-        prepared = prepare(spectra[settings["spectrum"]], settings["weight_decay"])
-        if kind == "best":
-            return best_schedule(prepared, total_steps, lr)
-        return eigencurve(prepared, total_steps, lr, last, settings["beta"])
-    _check.refuse("make_schedule", "schedule", "one of the grids'", kind)
+    if kind not in ("eigencurve", "best"):
+        _check.refuse("make_schedule", "schedule", "one of the grids'", kind)
+    prepared = prepare(spectra[settings["spectrum"]], settings["weight_decay"])
+    if kind == "best":
+        return best_schedule(prepared, total_steps, lr)
+    return eigencurve(prepared, total_steps, lr, last, settings["beta"])
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:

@@ -25,7 +25,7 @@ from eigencurve.experiments.data.imagenet import (
 from eigencurve.experiments.data.images import ImageSet
 from eigencurve.experiments.training import Batch, Part, Total
 
-
+CPU = torch.device("cpu")
 Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
@@ -120,7 +120,7 @@ class ImageTask:
     test: Images
     batch_size: int
     seed: int
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
     layout: torch.memory_format = torch.contiguous_format
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from matplotlib.figure import Figure
 
@@ -90,6 +91,21 @@ def make_theory(name: str, request: Request) -> TheoryReport:
     return TheoryReport(name, body, figure, time.monotonic() - start)
 
 
+def make_deep(module: str, name: str, request: Request) -> Report:
+    """One of the deep-learning tables; what they need is imported only now, for the others do without PyTorch."""
+    try:
+        makers = importlib.import_module(f"eigencurve.experiments.{module}").MAKERS
+    except ModuleNotFoundError as error:
+        needs = "pip install eigencurve[experiments,torch]"
+        raise ImportError(f"The table {name!r} needs {error.name}: {needs}") from error
+    return cast(Report, makers[name](request))
+
+
+def _deep(module: str, name: str, shows: str, needs: str) -> Entry:
+    return Entry(name, shows, needs, partial(make_deep, module, name))
+
+
+CIFAR_FOLDER = "cifar-10-batches-py under --data or EIGENCURVE_DATA (--download fetches it)"
 SPECTRA = "the published spectra, in spectra/ under EIGENCURVE_DATA or --data"
 REGISTRY = {
     entry.name: entry
@@ -123,6 +139,36 @@ REGISTRY = {
             "not in the paper: how tight each of its bounds is on random problems",
             "nothing; half a minute",
             partial(make_theory, "tightness"),
+        ),
+        _deep(
+            "images_tables",
+            "cifar10",
+            'table "CIFAR-10: training losses and test accuracy" and all its figures',
+            f"{CIFAR_FOLDER}; GPUs for days, or --scale laptop: an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "spectra",
+            "figures of the estimated eigenvalue distributions, and the spectra themselves",
+            f"{CIFAR_FOLDER}; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "reuse",
+            "table of ResNet-18's spectrum reused for GoogLeNet and VGG16",
+            f"{CIFAR_FOLDER}; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "ema",
+            'table "Exponential Moving Average"',
+            f"{CIFAR_FOLDER}; --scale laptop: ten minutes on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "elastic",
+            'table "Elastic Step Decay on CIFAR-10/CIFAR-100"',
+            f"{CIFAR_FOLDER}, and cifar-100-python; --scale laptop: ten minutes on 2 cores",
         ),
     )
 }

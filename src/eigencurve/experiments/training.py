@@ -324,7 +324,8 @@ class _Loop:
                 "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
                 "scheduler": self.scheduler.state_dict(), "scaler": self.scaler.state_dict(),
                 "average": None if self.average is None else self.average.state, "processes": every,
-                "step": self.progress.step, "diverged": self.progress.diverged, "history": json.dumps(self.progress.history),
+                "step": self.progress.step, "diverged": self.progress.diverged,
+                "history": json.dumps(self.progress.history),
             })  # fmt: skip
         self.next_save = time.monotonic() + self.save_seconds
 

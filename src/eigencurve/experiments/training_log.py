@@ -1,4 +1,4 @@
-"""What a training run shows while it goes on: a bar on a terminal, and numbers for TensorBoard where it is installed."""
+"""What a training run shows while it goes on: a bar on a terminal, and numbers for TensorBoard."""
 
 from __future__ import annotations
 
