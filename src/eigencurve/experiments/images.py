@@ -13,16 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 
+from eigencurve._arrays import IntArray
+from eigencurve.experiments.data.imagenet import CROP, SHORTER_SIDE, ImageFolder
 from eigencurve.experiments.data.images import ImageSet
+from eigencurve.experiments.images_launch import in_processes, own_device
 from eigencurve.experiments.images_schedules import make_schedule
-from eigencurve.experiments.images_task import CifarImages, Images, ImageTask, best_layout
+from eigencurve.experiments.images_task import CifarImages, ImageNetImages, Images, ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.store import Outcome, Run, key_of
 from eigencurve.experiments.training import Recipe, Trained, train
-from eigencurve.experiments.training_checkpoint import TrainingCheckpoint
 from eigencurve.spectrum.spectrum import Spectrum
 
 SPLIT_SEED = 0
+Labelled = ImageSet | ImageFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +36,51 @@ class ImageData:
         train: all training images.
         test: to report on.
         num_validation: how many of the training images settings are chosen by.
+        crop: of images in files: the part's size, and the shorter side of the image that a middle is cut from.
     """
 
-    train: ImageSet
-    test: ImageSet
+    train: Labelled
+    test: Labelled
     num_validation: int
+    crop: tuple[int, int] = (CROP, SHORTER_SIDE)
 
     @classmethod
     def chosen(
-        cls, train: ImageSet, test: ImageSet, num_train: int | None, num_validation: int, num_test: int | None
-    ) -> ImageData:
+        cls, train: Labelled, test: Labelled, num_train: int | None, num_validation: int, num_test: int | None,
+        crop: tuple[int, int] = (CROP, SHORTER_SIDE),
+    ) -> ImageData:  # fmt: skip
         """So many of the images, at random but always the same; None for all."""
-        return cls(_some(train, num_train), _some(test, num_test), num_validation)
+        return cls(_some(train, num_train), _some(test, num_test), num_validation, crop)
 
     @cached_property
     def digest(self) -> str:
         """Equal for equal images and split only."""
         text = f"{self.train.digest} {self.test.digest} {self.num_validation}"
+        if isinstance(self.train, ImageFolder):
+            text += f" {self.crop}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def split(self, name: str) -> tuple[Images, Images]:
         """``"validation"``: the training images without those for validation, and these. ``"test"``: all, and test."""
         if name == "test":
-            return CifarImages(self.train), CifarImages(self.test)
-        kept, held_out = self.train.split(self.num_validation, SPLIT_SEED)
-        return CifarImages(kept), CifarImages(held_out)
+            return self._images(self.train), self._images(self.test)
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(self.train))
+        held_out, kept = order[: self.num_validation], order[self.num_validation :]
+        return self._images(_part(self.train, kept)), self._images(_part(self.train, held_out))
+
+    def _images(self, part: Labelled) -> Images:
+        return CifarImages(part) if isinstance(part, ImageSet) else ImageNetImages(part, *self.crop)
 
 
-def _some(images: ImageSet, count: int | None) -> ImageSet:
+def _some(images: Labelled, count: int | None) -> Labelled:
     if count is None or count >= len(images):
         return images
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(images))
-    return images.subset(torch.from_numpy(np.sort(order[:count])))
+    return _part(images, np.random.default_rng(SPLIT_SEED).permutation(len(images))[:count])
+
+
+def _part(images: Labelled, places: IntArray) -> Labelled:
+    """The images at these places, in the order that they had."""
+    return images.subset(torch.from_numpy(np.sort(places)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +95,7 @@ class ImageExperiment:
         spectra: measured ones by the name that settings call them.
         folder: for the checkpoints of runs under way; None keeps none.
         num_threads: of a run; results are the same bit for bit with the same number of them.
+        num_processes: that share each run, its batches divided among them.
         metric: what the winner has most of.
         minimise: not.
     """
@@ -87,6 +104,7 @@ class ImageExperiment:
     spectra: Mapping[str, Spectrum] = field(default_factory=dict)
     folder: Path | None = None
     num_threads: int = 1
+    num_processes: int = 1
     metric: str = "accuracy"
     minimise: bool = False
 
@@ -101,15 +119,18 @@ class ImageExperiment:
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
         """Train; a run that was killed goes on from its checkpoint."""
-        with threads(self.num_threads):
-            return [self._outcome(run) for run in batch]
+        if self.num_processes > 1:
+            return [in_processes(self.num_processes, self.run_one, run) for run in batch]
+        return [self.run_one(run) for run in batch]
 
-    def _outcome(self, run: Run) -> Outcome:
+    def run_one(self, run: Run) -> Outcome:
+        """One run, or this process's part of it."""
         key = key_of(self.name, run)
         path = None if self.folder is None else self.folder / f"{key}.pt"
-        _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path)
+        with threads(self.num_threads):
+            _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path)
         if path is not None:
-            TrainingCheckpoint(path, key).discard()
+            path.unlink(missing_ok=True)
         return outcome_of(trained)
 
 
@@ -123,7 +144,7 @@ def train_images(
     progress: bool = False,
 ) -> tuple[torch.nn.Module, Trained]:
     """Build a network and train it as ``settings`` say, on a GPU where there is one; the network and its history."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = own_device()
     model = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
     layout = best_layout(model)
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]

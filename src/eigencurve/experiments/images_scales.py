@@ -56,7 +56,7 @@ class Scale:
         num_trials: fresh trials of each winner.
         evaluate_every: epochs between evaluations.
         spectrum: how spectra are measured.
-        full_grids: whether the paper's whole grids are searched; else the same few tries for each schedule.
+        num_tries: settings to try for every schedule, the same number for each; None for the paper's whole grids.
         networks: of the tables with all schedules.
         reuse_schedules: of the table of reused spectra; empty for all.
         unshrunk: what is different in the settings for the spectrum of a ResNet-18 of full width.
@@ -74,7 +74,7 @@ class Scale:
     num_trials: int
     evaluate_every: int
     spectrum: SpectrumScale
-    full_grids: bool
+    num_tries: int | None
     networks: tuple[str, ...] = NETWORKS
     reuse_schedules: tuple[str, ...] = ()
     unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
@@ -86,14 +86,14 @@ PAPER = Scale(
     "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
     SpectrumScale(
         {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
-    ), full_grids=True,
+    ), num_tries=None,
 )  # fmt: skip
 _NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
 LAPTOP = Scale(
     "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
-    ), full_grids=False, networks=("resnet18",),
+    ), num_tries=4, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
     # So wide a network is slow: one epoch, 32 images, half as many products.
     unshrunk={"divisor": 1, "epochs": 1, "milestones": [], "evaluate_every": 1, "num_images": 32, "num_products": 60,
@@ -102,7 +102,7 @@ LAPTOP = Scale(
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
     "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1,
-    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), full_grids=False,
+    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), num_tries=2, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
@@ -136,7 +136,7 @@ def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | 
     """For each schedule the settings to try.
 
     Args:
-        scale: decides between the paper's grids and the same number of tries (four) for every schedule.
+        scale: decides between the paper's grids and the same number of tries for every schedule.
         network: to train.
         epochs: budget.
         spectrum: the name of the network's own spectrum.
@@ -144,7 +144,7 @@ def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | 
     """
     base = base_settings(scale, network, epochs)
     curve = {"schedule": "eigencurve", "beta": beta_for(epochs)}
-    rates = INITIAL_RATES if scale.full_grids else (0.6, 0.3, 0.2, 0.1)
+    rates = _initial_rates(scale)
     found = {
         "Inverse Time Decay": _rates(scale, base | {"schedule": "inverse_time"}, LAST_RATES[:3], 0.01, 0.001),
         "Step Decay": [
@@ -163,35 +163,39 @@ def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | 
 
 def elastic_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
     """Initial rates and shrinkages r."""
-    tries = [*product(INITIAL_RATES, SHRINKAGES)] if scale.full_grids else _few(*SHRINKAGES)
+    tries = _tries(scale, SHRINKAGES, *SHRINKAGES)
     return [{**base, "schedule": "elastic_step", "lr": lr, "r": r} for lr, r in tries]
 
 
 def three_steps_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
     """The step decay that Elastic Step Decay is compared with: three equal intervals, factor 10."""
-    rates = INITIAL_RATES if scale.full_grids else (0.6, 0.3, 0.2, 0.1)
+    rates = _initial_rates(scale)
     return [{**base, "schedule": "step_decay", "lr": lr, "intervals": 3, "factor": 10.0} for lr in rates]
 
 
 def ema_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
     """Constant rates and decays of the average."""
-    tries = [*product(INITIAL_RATES, EMA_DECAYS)] if scale.full_grids else _few(0.95, 0.99)
+    tries = _tries(scale, EMA_DECAYS, 0.95, 0.99)
     return [{**base, "schedule": "constant", "lr": lr, "ema_decay": decay} for lr, decay in tries]
 
 
-def _few(usual: Any, other: Any) -> list[tuple[float, Any]]:
-    """Four tries: three initial rates with the usual setting, and the middle one with the other."""
-    return [(0.6, usual), (0.3, usual), (0.1, usual), (0.3, other)]
+def _tries(scale: Scale, every: Sequence[Any], usual: Any, other: Any) -> list[tuple[float, Any]]:
+    """All initial rates with all settings; or three of them with the usual setting and the middle one with another."""
+    few = [(0.6, usual), (0.3, usual), (0.1, usual), (0.3, other)]
+    return [*product(INITIAL_RATES, every)] if scale.num_tries is None else few[: scale.num_tries]
+
+
+def _initial_rates(scale: Scale) -> tuple[float, ...]:
+    """Of a schedule that has nothing else to choose."""
+    return INITIAL_RATES if scale.num_tries is None else (0.6, 0.3, 0.2, 0.1)[: scale.num_tries]
 
 
 def _rates(scale: Scale, base: Mapping[str, Any], last: Sequence[float | None], usual: Any, other: Any) -> Grid:
-    tries = [*product(INITIAL_RATES, last)] if scale.full_grids else _few(usual, other)
-    return [{**base, "lr": lr, "min_lr": final} for lr, final in tries]
+    return [{**base, "lr": lr, "min_lr": final} for lr, final in _tries(scale, last, usual, other)]
 
 
 def _general_steps(scale: Scale, base: Mapping[str, Any]) -> Grid:
-    steps = list(product(INTERVALS, FACTORS))
-    tries = [*product(INITIAL_RATES, steps)] if scale.full_grids else _few((3, 10.0), (5, 2.0))
+    tries = _tries(scale, list(product(INTERVALS, FACTORS)), (3, 10.0), (5, 2.0))
     return [
         {**base, "schedule": "step_decay", "lr": lr, "intervals": count, "factor": factor}
         for lr, (count, factor) in tries

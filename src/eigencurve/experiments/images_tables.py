@@ -85,7 +85,7 @@ class Bench:
         """Data, training and protocol, in paragraphs."""
         data, scale = self.data, self.scale
         validation = f"{data.num_validation:,} of the training images"
-        number = "the paper's whole grid" if scale.full_grids else "the same number of tries for every schedule"
+        number = "the paper's whole grids" if scale.num_tries is None else f"{scale.num_tries} tries for every schedule"
         return [
             f"Scale: {scale.name}. {data.train.name}, {len(data.train):,} training and {len(data.test):,} test images,"
             f" random crops and flips; SGD without momentum, batch size {scale.batch_size}, weight decay"

@@ -17,7 +17,6 @@ from eigencurve.experiments.data.augment import normalise
 from eigencurve.experiments.images import ImageData, threads, train_images
 from eigencurve.experiments.images_task import best_layout
 from eigencurve.experiments.store import Outcome, Run, key_of
-from eigencurve.experiments.training_checkpoint import TrainingCheckpoint
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.spectrum import Spectrum
@@ -59,7 +58,7 @@ class SpectrumExperiment:
             return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
         estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
         if weights is not None and vectors is not None:
-            TrainingCheckpoint(weights, key).discard()
+            weights.unlink(missing_ok=True)
             for file in vectors.parent.glob(f"{vectors.name}*"):
                 file.unlink()
         return _outcome(estimate, trained.last, trained.history)

@@ -106,6 +106,7 @@ def _deep(module: str, name: str, shows: str, needs: str) -> Entry:
 
 
 CIFAR_FOLDER = "cifar-10-batches-py under --data or EIGENCURVE_DATA (--download fetches it)"
+IMAGENET = "ImageNet's train/ and val/ under --data or EIGENCURVE_DATA; GPUs, all of which share each run"
 SPECTRA = "the published spectra, in spectra/ under EIGENCURVE_DATA or --data"
 REGISTRY = {
     entry.name: entry
@@ -169,6 +170,20 @@ REGISTRY = {
             "elastic",
             'table "Elastic Step Decay on CIFAR-10/CIFAR-100"',
             f"{CIFAR_FOLDER}, and cifar-100-python; --scale laptop: ten minutes on 2 cores",
+        ),
+        _deep("imagenet_tables", "imagenet-elastic", 'table "Elastic Step Decay on ImageNet-1k"', IMAGENET),
+        _deep("imagenet_tables", "imagenet-cosine-power", 'table "Cosine-power Decay on ImageNet"', IMAGENET),
+        _deep(
+            "language_tables",
+            "language",
+            "table of language modelling on the Penn Treebank with Elastic Step Decay",
+            "ptb.*.txt under --data or ptb/ under EIGENCURVE_DATA; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "paper_figures",
+            "figures",
+            "the figures that need no training",
+            "nothing; better with the published spectra",
         ),
     )
 }

@@ -61,10 +61,6 @@ class TrainingCheckpoint:
             self._refuse("of this run", "that of a run with other settings, seed, model or number of processes")
         return state
 
-    def discard(self) -> None:
-        """Remove the file, when the run's outcome is safe elsewhere."""
-        self.path.unlink(missing_ok=True)
-
     def _refuse(self, constraint: str, found: str) -> NoReturn:
         remedy = f"The file {self.path.name} is left as it is: move it away, or give another path."
         _check.refuse("train", "checkpoint", constraint, found, remedy)
