@@ -1,4 +1,7 @@
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -86,6 +89,41 @@ def test_two_parts_make_the_whole():
         assert sum(found[name].count for found in apart) == total.count
         assert sum(found[name].sum for found in apart) == pytest.approx(total.sum, rel=1e-6)
     assert LanguageTask(texts, 5, 7, measured_rows=1).evaluate(model, Part(1, 2))["valid_loss"] == (0.0, 0)
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import torch, torch.distributed as dist
+import eigencurve as ec
+from tests.experiments.test_language import corpus, flat, model_for
+from eigencurve.experiments.language_task import LanguageTask
+from eigencurve.experiments.training import Recipe, train
+dist.init_process_group("gloo")
+texts = corpus()
+model = model_for(texts)
+found = train(model, LanguageTask(texts, 5, 7, 3), Recipe(ec.cosine(22, lr=0.5), epochs=2, max_norm=1.0))
+if dist.get_rank() == 0:
+    torch.save({"weights": flat(model), "valid": found.last["valid_loss"]}, sys.argv[1])
+dist.destroy_process_group()
+"""
+
+
+def test_two_processes_end_where_one_does(tmp_path):
+    program, out = tmp_path / "program.py", tmp_path / "out.pt"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [*command, str(program), str(out), os.getcwd()], env=environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    texts = corpus()
+    model = model_for(texts)
+    expected = train(model, LanguageTask(texts, 5, 7, 3), Recipe(ec.cosine(22, lr=0.5), epochs=2, max_norm=1.0))
+    found = torch.load(out, weights_only=True)
+    assert torch.allclose(found["weights"], flat(model), atol=1e-5)  # float32, other orders of summation
+    assert found["valid"] == pytest.approx(expected.last["valid_loss"], rel=1e-5)
 
 
 class Interrupted(LanguageTask):
