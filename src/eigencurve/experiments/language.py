@@ -9,17 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from eigencurve.experiments.data.ptb import Corpus
 from eigencurve.experiments.images import threads
+from eigencurve.experiments.images_launch import own_device
 from eigencurve.experiments.images_schedules import make_schedule
 from eigencurve.experiments.language_task import LanguageTask
 from eigencurve.experiments.models.lstm import LanguageModel, lstm
 from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.store import Outcome, Run, key_of
 from eigencurve.experiments.training import Recipe, Trained, train
-from eigencurve.experiments.training_checkpoint import TrainingCheckpoint
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import hold_then_decay
 
@@ -64,7 +62,7 @@ class LanguageExperiment:
         path = None if self.folder is None else self.folder / f"{key}.pt"
         _, trained = train_language(self.corpus, run.settings, run.seed, key, path)
         if path is not None:
-            TrainingCheckpoint(path, key).discard()
+            path.unlink(missing_ok=True)
         return outcome_of(trained, run.settings["unroll"], len(self.corpus.vocabulary))
 
 
@@ -72,7 +70,7 @@ def train_language(
     corpus: Corpus, settings: Mapping[str, Any], seed: int, run: str = "", checkpoint: Path | None = None
 ) -> tuple[LanguageModel, Trained]:
     """Build an LSTM and train it as ``settings`` say, on a GPU where there is one; the LSTM and its history."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = own_device()
     with drawn_from(seed):
         model = lstm(len(corpus.vocabulary), settings["divisor"], settings["dropout"], settings["initial"])
     task = LanguageTask(corpus, settings["batch_size"], settings["unroll"], settings["measured_rows"], device)

@@ -59,7 +59,7 @@ class LanguageScale:
 
 
 PAPER = LanguageScale("paper", True, 1, 1, 0.65, 0.04, 30, 5, 1, measured_rows=1, full_grids=True)
-LAPTOP = LanguageScale("laptop", False, 5, 15, 0.3, 0.1, 10, 3, 5, measured_rows=20, full_grids=False)
+LAPTOP = LanguageScale("laptop", False, 8, 20, 0.3, 0.1, 10, 3, 5, measured_rows=20, full_grids=False)
 SMOKE = LanguageScale(
     "smoke", False, 1, 150, 0.1, 0.1, 2, 2, 1, measured_rows=4, full_grids=False, batch_size=4, unroll=5
 )
@@ -120,7 +120,7 @@ def _down_to(last: Iterable[float]) -> list[tuple[float, dict[str, Any]]]:
 
 
 def _few_tries() -> Tries:
-    # A network of a fifteenth of the width bears about half the rate of the large one.
+    # A network of a twentieth of the width bears about half the rate of the large one.
     return {
         "Inverse Time Decay": _few({"min_lr": 1e-2}, {"min_lr": 1e-3}),
         "General Step Decay": _few({"intervals": 5, "factor": 2.0}, {"intervals": 3, "factor": 5.0}),
