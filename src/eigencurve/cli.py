@@ -41,11 +41,14 @@ def main(
 @app.command()
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="Which table; leave it out for the list.")] = None,
-    data: Annotated[Path | None, typer.Option(help="A LIBSVM file in place of the paper's data.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A file or folder in place of the paper's data.")] = None,
     download: Annotated[bool, typer.Option(help="Fetch the paper's data where it is missing.")] = False,
     epochs: Annotated[
         list[int] | None, typer.Option(help="A budget; may be given several times. Default: the paper's.")
     ] = None,
+    scale: Annotated[
+        str, typer.Option(help="Of the deep-learning tables: paper, laptop (small networks, few images), or smoke.")
+    ] = "paper",
     store: Annotated[Path, typer.Option(help="The file of finished runs; a killed search goes on from it.")] = Path(
         "eigencurve.sqlite"
     ),
@@ -67,7 +70,7 @@ def reproduce(
             return
         chosen = entry(name)
         request = Request(
-            Store(store), Workers(workers, backend, address), data, download, tuple(epochs or ()), progress=True
+            Store(store), Workers(workers, backend, address), data, download, tuple(epochs or ()), True, scale
         )
         report = chosen.make(request)
         command = "eigencurve " + shlex.join(sys.argv[1:])

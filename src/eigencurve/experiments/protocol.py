@@ -8,7 +8,7 @@ import statistics
 import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -125,10 +125,11 @@ def search(
     store: Store,
     workers: Workers | None = None,
     progress: bool = False,
+    final: Callable[[Settings], Settings] = dict,
 ) -> list[Finding]:
     """For each schedule, the best settings of its grid by the selection seeds, and their trials on fresh seeds.
 
-    Settings that diverged on any selection seed lose against all that did not.
+    Settings that diverged on any selection seed lose against all that did not. A grid of one is not searched.
 
     Args:
         experiment: what to run.
@@ -138,16 +139,19 @@ def search(
         store: where finished runs are kept and looked up.
         workers: who runs.
         progress: whether to draw a progress bar.
+        final: the settings of a trial for those that won, where a trial is not run as the search is (on all training
+            data, for instance).
     """
     if set(selection_seeds) & set(fresh_seeds):
         _check.refuse("search", "fresh_seeds", "other than the selection seeds", list(fresh_seeds))
-    every = [Run(settings, seed) for grid in grids.values() for settings in grid for seed in selection_seeds]
+    searched = [grid for grid in grids.values() if len(grid) > 1]
+    every = [Run(settings, seed) for grid in searched for settings in grid for seed in selection_seeds]
     execute(experiment, every, store, workers, progress)
     chosen = {name: _winner(experiment, grid, selection_seeds, store) for name, grid in grids.items()}
-    fresh_runs = [Run(trials.settings, seed) for trials in chosen.values() for seed in fresh_seeds]
+    fresh_runs = [Run(final(trials.settings), seed) for trials in chosen.values() for seed in fresh_seeds]
     execute(experiment, fresh_runs, store, workers, progress)
     return [
-        Finding(name, trials, _trials(experiment, trials.settings, fresh_seeds, store))
+        Finding(name, trials, _trials(experiment, final(trials.settings), fresh_seeds, store))
         for name, trials in chosen.items()
     ]
 

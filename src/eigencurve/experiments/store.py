@@ -10,7 +10,7 @@ import socket
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: numbers by name, a curve of (time, number) pairs, and whether it diverged."""
+    """What a run gave: numbers by name, curves of (time, number) pairs, and whether it diverged.
+
+    Attributes:
+        metrics: numbers by name.
+        curve: the one curve of an experiment that has no more than one.
+        diverged: whether it did.
+        curves: several curves by name, for an experiment that has more.
+    """
 
     metrics: Mapping[str, float]
     curve: Sequence[tuple[float, float]] = ()
     diverged: bool = False
+    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,12 +175,27 @@ def _parts(keys: list[str], size: int = 500) -> Iterator[list[str]]:
 def _fields(experiment: str, run: Run, outcome: Outcome) -> tuple[Any, ...]:
     return (
         key_of(experiment, run), experiment, json.dumps(dict(run.settings), sort_keys=True), run.seed,
-        json.dumps(dict(outcome.metrics)), int(outcome.diverged), json.dumps([list(pair) for pair in outcome.curve]),
+        json.dumps(dict(outcome.metrics)), int(outcome.diverged), json.dumps(_packed(outcome)),
     )  # fmt: skip
 
 
-def _outcome(metrics: str, curve: str, diverged: int) -> Outcome:
-    return Outcome(json.loads(metrics), tuple((a, b) for a, b in json.loads(curve)), bool(diverged))
+def _packed(outcome: Outcome) -> Any:
+    """One column for all curves: a list of pairs for one, as ever, and a mapping of such lists for several."""
+    one = [list(pair) for pair in outcome.curve]
+    if not outcome.curves:
+        return one
+    return {"curve": one, "curves": {name: [list(pair) for pair in pairs] for name, pairs in outcome.curves.items()}}
+
+
+def _outcome(metrics: str, packed: str, diverged: int) -> Outcome:
+    found = json.loads(packed)
+    fields = found if isinstance(found, dict) else {"curve": found, "curves": {}}
+    curves = {name: _pairs(pairs) for name, pairs in fields["curves"].items()}
+    return Outcome(json.loads(metrics), _pairs(fields["curve"]), bool(diverged), curves)
+
+
+def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
+    return tuple((a, b) for a, b in values)
 
 
 def _require_ours(path: Path) -> None:

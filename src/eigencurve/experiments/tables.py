@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, cast
 
 from matplotlib.figure import Figure
 
@@ -16,49 +17,15 @@ from eigencurve.experiments import theory_tables
 from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.data.regression import load_rows
 from eigencurve.experiments.protocol import Finding, search
+from eigencurve.experiments.request import Report, Request
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport
 from eigencurve.experiments.ridge_sampling import check_sampling
 from eigencurve.experiments.store import Store
-from eigencurve.experiments.workers import Workers
 
 SELECTION_SEEDS = range(100, 105)
 FRESH_SEEDS = range(5)
-
-
-class Report(Protocol):
-    """What an entry gives back: a page to write and values to print."""
-
-    def text(self, command: str) -> str:
-        """The page, in Markdown."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-
-    def write(self, folder: Path, store: Store, command: str) -> Path:
-        """Write the page and its figures."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user may say about how a table is made.
-
-    Attributes:
-        store: where finished runs are kept.
-        workers: who runs.
-        data: a file to use in place of the paper's.
-        download: whether the paper's data may be fetched.
-        epochs: budgets to run; empty for the paper's.
-        progress: whether to draw a progress bar.
-    """
-
-    store: Store
-    workers: Workers = field(default_factory=Workers)
-    data: Path | None = None
-    download: bool = False
-    epochs: Sequence[int] = ()
-    progress: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +91,22 @@ def make_theory(name: str, request: Request) -> TheoryReport:
     return TheoryReport(name, body, figure, time.monotonic() - start)
 
 
+def make_deep(module: str, name: str, request: Request) -> Report:
+    """One of the deep-learning tables; what they need is imported only now, for the others do without PyTorch."""
+    try:
+        makers = importlib.import_module(f"eigencurve.experiments.{module}").MAKERS
+    except ModuleNotFoundError as error:
+        needs = "pip install eigencurve[experiments,torch]"
+        raise ImportError(f"The table {name!r} needs {error.name}: {needs}") from error
+    return cast(Report, makers[name](request))
+
+
+def _deep(module: str, name: str, shows: str, needs: str) -> Entry:
+    return Entry(name, shows, needs, partial(make_deep, module, name))
+
+
+CIFAR_FOLDER = "cifar-10-batches-py under --data or EIGENCURVE_DATA (--download fetches it)"
+IMAGENET = "ImageNet's train/ and val/ under --data or EIGENCURVE_DATA; GPUs, all of which share each run"
 SPECTRA = "the published spectra, in spectra/ under EIGENCURVE_DATA or --data"
 REGISTRY = {
     entry.name: entry
@@ -157,6 +140,50 @@ REGISTRY = {
             "not in the paper: how tight each of its bounds is on random problems",
             "nothing; half a minute",
             partial(make_theory, "tightness"),
+        ),
+        _deep(
+            "images_tables",
+            "cifar10",
+            'table "CIFAR-10: training losses and test accuracy" and all its figures',
+            f"{CIFAR_FOLDER}; GPUs for days, or --scale laptop: an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "spectra",
+            "figures of the estimated eigenvalue distributions, and the spectra themselves",
+            f"{CIFAR_FOLDER}; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "reuse",
+            "table of ResNet-18's spectrum reused for GoogLeNet and VGG16",
+            f"{CIFAR_FOLDER}; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "ema",
+            'table "Exponential Moving Average"',
+            f"{CIFAR_FOLDER}; --scale laptop: ten minutes on 2 cores",
+        ),
+        _deep(
+            "images_tables",
+            "elastic",
+            'table "Elastic Step Decay on CIFAR-10/CIFAR-100"',
+            f"{CIFAR_FOLDER}, and cifar-100-python; --scale laptop: ten minutes on 2 cores",
+        ),
+        _deep("imagenet_tables", "imagenet-elastic", 'table "Elastic Step Decay on ImageNet-1k"', IMAGENET),
+        _deep("imagenet_tables", "imagenet-cosine-power", 'table "Cosine-power Decay on ImageNet"', IMAGENET),
+        _deep(
+            "language_tables",
+            "language",
+            "table of language modelling on the Penn Treebank with Elastic Step Decay",
+            "ptb.*.txt under --data or ptb/ under EIGENCURVE_DATA; --scale laptop: half an hour on 2 cores",
+        ),
+        _deep(
+            "paper_figures",
+            "figures",
+            "the figures that need no training",
+            "nothing; better with the published spectra",
         ),
     )
 }

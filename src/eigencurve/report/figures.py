@@ -65,15 +65,24 @@ def spectrum_figure(spectrum: Spectrum, title: str = "") -> Figure:
     return figure
 
 
-def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str) -> Figure:
-    """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name, on a log axis."""
+def curves_figure(
+    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str, scale: str = "log"
+) -> Figure:
+    """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name.
+
+    Args:
+        panels: by title.
+        xlabel: of the times.
+        ylabel: of the numbers.
+        scale: of the numbers' axis, as matplotlib calls it.
+    """
     figure = Figure(figsize=(5.5 * min(2, len(panels)), 4 * ((len(panels) + 1) // 2)), layout="constrained")
     grid = figure.subplots((len(panels) + 1) // 2, min(2, len(panels)), squeeze=False)
     for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
         for i, (name, (times, numbers)) in enumerate(curves.items()):
             style = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
             axes.plot(times, numbers, label=name, linewidth=1.2, **style)
-        axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale="log")
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel, yscale=scale)
         axes.grid(alpha=0.3)
     for axes in list(grid.flat)[len(panels) :]:
         axes.remove()

@@ -86,5 +86,5 @@ def normalise(images: Tensor, mean: tuple[float, ...] = PIXEL_MEAN, std: tuple[f
     >>> normalise(torch.zeros(1, 3, 1, 1, dtype=torch.uint8), mean=(0.5, 0.5, 0.5), std=(0.25, 0.5, 1.0)).flatten()
     tensor([-2.0000, -1.0000, -0.5000])
     """
-    center, scale = (torch.tensor(values, device=images.device).view(-1, 1, 1) for values in (mean, std))
-    return (images.float() / 255 - center) / scale
+    center, scale = (255 * torch.tensor(values, device=images.device).view(-1, 1, 1) for values in (mean, std))
+    return images.float().sub_(center).div_(scale)

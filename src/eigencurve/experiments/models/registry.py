@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import nn
 
 from eigencurve import _check
 from eigencurve.experiments.models.googlenet import googlenet
 from eigencurve.experiments.models.imagenet_resnet import imagenet_resnet18, imagenet_resnet50
 from eigencurve.experiments.models.resnet import resnet18, resnet20
+from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.models.vgg import vgg16
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -38,6 +38,5 @@ def build(name: str, num_classes: int, divisor: int = 1, seed: int = 0) -> nn.Mo
     """
     constructor = MODELS[_check.choice("build", "name", name, list(MODELS))]
     _check.whole("build", "num_classes", num_classes, minimum=1)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_check.whole("build", "seed", seed, minimum=0))
+    with drawn_from(seed):
         return constructor(num_classes=num_classes, divisor=divisor)

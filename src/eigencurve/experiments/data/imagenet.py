@@ -1,0 +1,259 @@
+"""ImageNet in its usual layout: folders train/ and val/, in each a folder of JPEG files for every class.
+
+Images are decoded as they are needed, by threads that work ahead of the training; each training image's crop and
+mirroring are drawn from (seed, epoch, its index) alone, as in :mod:`eigencurve.experiments.data.augment`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from eigencurve import _check
+
+try:
+    from PIL import Image
+except ImportError as error:
+    raise ImportError("Reading JPEG files needs Pillow: pip install eigencurve[experiments]") from error
+
+SUFFIXES = (".jpeg", ".jpg", ".png")
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+CROP = 224
+SHORTER_SIDE = 256
+AREA = (0.08, 1.0)
+ASPECT = (3 / 4, 4 / 3)
+NUM_TRIES = 10
+
+Box = tuple[int, int, int, int]
+Pixels = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFolder:
+    """Files of images and their labels; nothing is decoded.
+
+    Attributes:
+        root: the folder that the files are named from.
+        files: relative to ``root``.
+        labels: int64, one a file.
+        classes: the classes' names; a label is a place in them.
+        name: for reports.
+    """
+
+    root: Path
+    files: tuple[str, ...]
+    labels: Tensor
+    classes: tuple[str, ...]
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the files' names, sizes and labels (their content is too much to read)."""
+        found = hashlib.sha256("\n".join(self.classes).encode())
+        for file, label in zip(self.files, self.labels.tolist(), strict=True):
+            found.update(f"\n{file} {(self.root / file).stat().st_size} {label}".encode())
+        return found.hexdigest()
+
+    def subset(self, indices: Tensor | Sequence[int]) -> ImageFolder:
+        """The files at ``indices``, in that order."""
+        chosen = torch.as_tensor(indices, dtype=torch.int64)
+        files = tuple(self.files[i] for i in chosen.tolist())
+        return ImageFolder(self.root, files, self.labels[chosen], self.classes, self.name)
+
+
+class Transform(Protocol):
+    """Makes bytes of one size out of an image of any; the index is the image's place in its set."""
+
+    def __call__(self, image: Image.Image, index: int) -> Image.Image: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class TrainingCrop:
+    """A random part of the image, scaled to size × size, mirrored or not.
+
+    The part has 8 % to 100 % of the area, uniformly, and an aspect of 3/4 to 4/3, uniformly in its logarithm; where
+    ten tries find none inside the image, the largest part in its middle with an allowed aspect.
+
+    Reference: Szegedy et al., CVPR 2015, as it is commonly implemented.
+    """
+
+    seed: int
+    epoch: int
+    size: int = CROP
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("epoch", 0), ("size", 1)):
+            _check.whole("TrainingCrop", name, getattr(self, name), minimum=least)
+
+    def __call__(self, image: Image.Image, index: int) -> Image.Image:
+        """The part of ``image`` that (seed, epoch, index) draw."""
+        rng = np.random.default_rng((self.seed, self.epoch, index))
+        mirrored = rng.random() < 0.5
+        part = image.crop(random_box(image.width, image.height, rng))
+        scaled = part.resize((self.size, self.size), Image.Resampling.BILINEAR)
+        return scaled.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else scaled
+
+
+@dataclass(frozen=True)
+class CenterCrop:
+    """The middle size × size pixels of the image scaled so that its shorter side is ``shorter``."""
+
+    size: int = CROP
+    shorter: int = SHORTER_SIDE
+
+    def __post_init__(self) -> None:
+        if _check.whole("CenterCrop", "size", self.size, minimum=1) > self.shorter:
+            _check.refuse("CenterCrop", "size", f"<= shorter = {self.shorter}", self.size)
+
+    def __call__(self, image: Image.Image, index: int) -> Image.Image:  # noqa: ARG002 -- nothing is random
+        """The middle of ``image``."""
+        least = min(image.width, image.height)
+        width, height = (int(self.shorter * side / least) for side in (image.width, image.height))
+        left, top = (round((side - self.size) / 2) for side in (width, height))
+        scaled = image.resize((width, height), Image.Resampling.BILINEAR)
+        return scaled.crop((left, top, left + self.size, top + self.size))
+
+
+def random_box(width: int, height: int, rng: np.random.Generator) -> Box:
+    """Left, top, right and bottom of a random part of a width × height image; see :class:`TrainingCrop`.
+
+    >>> random_box(500, 375, np.random.default_rng(0))
+    (65, 166, 194, 337)
+    """
+    for _ in range(NUM_TRIES):
+        area = width * height * rng.uniform(*AREA)
+        aspect = math.exp(rng.uniform(math.log(ASPECT[0]), math.log(ASPECT[1])))
+        across, down = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < across <= width and 0 < down <= height:
+            left, top = (int(rng.integers(0, room + 1)) for room in (width - across, height - down))
+            return left, top, left + across, top + down
+    return _middle_box(width, height)
+
+
+def _middle_box(width: int, height: int) -> Box:
+    across, down = min(width, round(height * ASPECT[1])), min(height, round(width / ASPECT[0]))
+    left, top = (width - across) // 2, (height - down) // 2
+    return left, top, left + across, top + down
+
+
+def load_imagenet(folder: str | os.PathLike[str]) -> tuple[ImageFolder, ImageFolder]:
+    """The files for training and for validation under ``folder``/train and ``folder``/val.
+
+    Raises:
+        FileNotFoundError: one of the two folders is missing.
+        ValueError: there are no class folders, a class has no images, a file is no image by its name, or the two
+            folders have other classes.
+    """
+    train, val = (list_images(Path(folder) / part) for part in ("train", "val"))
+    odd = sorted(set(train.classes) ^ set(val.classes))
+    if odd:
+        _check.refuse("load_imagenet", "folder", "one whose train/ and val/ have the same classes", odd)
+    return train, val
+
+
+def list_images(folder: str | os.PathLike[str], name: str = "ImageNet") -> ImageFolder:
+    """The images of a folder of class folders; hidden files are passed over, classes are in alphabetical order."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise FileNotFoundError(f"list_images: {root} is missing. Name the folder that holds train/ and val/.")
+    classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+    if not classes:
+        _check.refuse("list_images", "folder", "a folder of class folders", str(root), "It has no folders in it.")
+    files, labels = [], []
+    for label, kind in enumerate(classes):
+        found = _files(root / kind)
+        files += [f"{kind}/{file}" for file in found]
+        labels += [label] * len(found)
+    return ImageFolder(root, tuple(files), torch.tensor(labels, dtype=torch.int64), tuple(classes), name)
+
+
+def _files(folder: Path) -> list[str]:
+    names = sorted(entry.name for entry in os.scandir(folder) if not entry.name.startswith("."))
+    for name in names:
+        if not name.lower().endswith(SUFFIXES):
+            _check.refuse("list_images", "folder", "one of images only", str(folder / name), "Move it elsewhere.")
+    if not names:
+        _check.refuse("list_images", "folder", "one with images for every class", str(folder), "It has none.")
+    return names
+
+
+def read_image(path: Path, transform: Transform, index: int) -> Pixels:
+    """One image as bytes, (3, height, width).
+
+    Raises:
+        ValueError: the file is not an image, or a damaged one; its name is in the message.
+    """
+    try:
+        with Image.open(path) as image:
+            pixels = np.asarray(transform(image.convert("RGB"), index))
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"read_image: {path} must be an image, got one that cannot be decoded ({error}).") from error
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def read_batches(
+    images: ImageFolder,
+    batches: Iterable[Tensor],
+    transform: Transform,
+    num_threads: int | None = None,
+    num_ahead: int = 4,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Images (uint8) and labels of each batch of indices, decoded by threads up to ``num_ahead`` batches ahead.
+
+    Pillow lets go of Python's lock while it decodes and scales, so threads are enough.
+
+    Args:
+        images: the files.
+        batches: indices into them; taken one batch after the other, as the reading goes on.
+        transform: applied to each image.
+        num_threads: that decode; all cores where it is None.
+        num_ahead: how many batches are decoded before they are asked for: memory against starving.
+    """
+    count = (os.cpu_count() or 1) if num_threads is None else num_threads
+    _check.whole("read_batches", "num_threads", count, minimum=1)
+    _check.whole("read_batches", "num_ahead", num_ahead, minimum=1)
+    return _read_ahead(images, iter(batches), transform, count, num_ahead)
+
+
+def _read_ahead(
+    images: ImageFolder, batches: Iterator[Tensor], transform: Transform, num_threads: int, num_ahead: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    waiting: deque[tuple[Tensor, list[Future[Pixels]]]] = deque()
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="read_batches")
+    try:
+        while True:
+            while len(waiting) <= num_ahead and (indices := next(batches, None)) is not None:
+                waiting.append((indices, [_start(pool, images, transform, i) for i in indices.tolist()]))
+            if not waiting:
+                return
+            indices, pending = waiting.popleft()
+            pixels = np.stack([future.result() for future in pending])
+            yield torch.from_numpy(pixels), images.labels[indices]
+    finally:  # also where the caller stops early, or an image is damaged
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start(pool: ThreadPoolExecutor, images: ImageFolder, transform: Transform, index: int) -> Future[Any]:
+    return pool.submit(read_image, images.root / images.files[index], transform, index)

@@ -1,0 +1,170 @@
+"""Penn Treebank: ptb.train.txt, ptb.valid.txt and ptb.test.txt, words between spaces, a sentence a line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from eigencurve import _check
+
+END = "<eos>"
+UNKNOWN = "<unk>"
+FILES = ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words of a training text, the most frequent first; words of other texts that it has not are ``<unk>``.
+
+    >>> known = Vocabulary.of(["a", "b", "b", "<eos>"])
+    >>> known.words, known.encode(["b", "z", "a"]).tolist()
+    (('b', '<eos>', 'a', '<unk>'), [0, 3, 2])
+    """
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, words: Sequence[str], least: int = 1) -> Vocabulary:
+        """The words that come ``least`` times or more, by how often and then by the alphabet, and ``<unk>``."""
+        counts = Counter(words)
+        kept = {word for word, count in counts.items() if count >= least} | {UNKNOWN}
+        return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Each word's number."""
+        return {word: place for place, word in enumerate(self.words)}
+
+    def encode(self, words: Sequence[str]) -> Tensor:
+        """The words' numbers, int64."""
+        unknown = self.places[UNKNOWN]
+        return torch.tensor([self.places.get(word, unknown) for word in words], dtype=torch.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A text to learn from, one to choose by and one to report on, as numbers of words.
+
+    Attributes:
+        train: int64, one number a word.
+        valid: the same.
+        test: the same.
+        vocabulary: of the training text.
+        name: for reports.
+    """
+
+    train: Tensor
+    valid: Tensor
+    test: Tensor
+    vocabulary: Vocabulary
+    name: str
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the vocabulary and the three texts."""
+        found = hashlib.sha256("\n".join(self.vocabulary.words).encode())
+        for text in (self.train, self.valid, self.test):
+            found.update(f"\n{len(text)}\n".encode())
+            found.update(text.numpy().data)
+        return found.hexdigest()
+
+
+def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
+    """The three texts under ``folder``, with the vocabulary of the training text.
+
+    Raises:
+        FileNotFoundError: a text is missing.
+        ValueError: a text is empty or not UTF-8.
+    """
+    texts = [read_words(Path(folder) / name) for name in FILES]
+    vocabulary = Vocabulary.of(texts[0])
+    train, valid, test = map(vocabulary.encode, texts)
+    return Corpus(train, valid, test, vocabulary, "Penn Treebank")
+
+
+def load_small_ptb(folder: str | os.PathLike[str], least: int, held_out: float = 0.1) -> Corpus:
+    """A small corpus of what is freely at hand: the *validation* text to learn from, the test text to report on.
+
+    The last lines of the validation text are held out to choose by.
+
+    Args:
+        folder: that has ptb.valid.txt and ptb.test.txt.
+        least: how often a word must come in the training text to be in the vocabulary.
+        held_out: the share of words in the held-out lines, to the next whole line.
+    """
+    words, test = (read_words(Path(folder) / name) for name in FILES[1:])
+    cut = words.index(END, round((1 - held_out) * len(words))) + 1
+    vocabulary = Vocabulary.of(words[:cut], least)
+    train, valid, reported = map(vocabulary.encode, (words[:cut], words[cut:], test))
+    return Corpus(train, valid, reported, vocabulary, "Penn Treebank's validation text")
+
+
+def read_words(path: str | os.PathLike[str]) -> list[str]:
+    """The words of a text, with ``<eos>`` at the end of each line.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is empty or not UTF-8.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"read_words: {path} is missing. It is a text of the Penn Treebank.") from error
+    except UnicodeDecodeError as error:
+        _check.refuse("read_words", "path", "a text in UTF-8", str(path), f"Byte {error.start} is not.")
+    words = [word for line in text.splitlines() for word in (*line.split(), END)]
+    if not text.strip():
+        _check.refuse("read_words", "path", "a text with words in it", str(path), "It is empty.")
+    return words
+
+
+def rows_of(text: Tensor, batch_size: int) -> Tensor:
+    """The text cut into ``batch_size`` rows of equal length; the few words that are left over are dropped.
+
+    >>> rows_of(torch.arange(7), 2)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    _check.whole("rows_of", "batch_size", batch_size, minimum=1)
+    length = len(text) // batch_size
+    if length < 2:
+        remedy = "A row needs a word and the one after it: take a smaller 'batch_size'."
+        _check.refuse("rows_of", "text", f">= {2 * batch_size} words", len(text), remedy)
+    return text[: batch_size * length].view(batch_size, length)
+
+
+def num_windows(num_words: int, batch_size: int, unroll: int) -> int:
+    """How many whole windows of ``unroll`` steps a text has in ``batch_size`` rows: the steps of an epoch."""
+    return (num_words // batch_size - 1) // unroll
+
+
+def windows(rows: Tensor, unroll: int, whole: bool = True) -> Iterator[tuple[Tensor, Tensor]]:
+    """Words and the words that follow them, ``unroll`` columns at a time, in the order of the text.
+
+    A model that keeps its state from one window to the next reads each row as one text (Zaremba, Sutskever and
+    Vinyals, arXiv:1409.2329).
+
+    Args:
+        rows: as :func:`rows_of` gives them.
+        unroll: columns in a window.
+        whole: whether a last window of fewer columns is dropped, as in training; to measure, every word counts.
+
+    >>> [(x.tolist(), y.tolist()) for x, y in windows(torch.arange(4).view(1, 4), unroll=2, whole=False)]
+    [([[0, 1]], [[1, 2]]), ([[2]], [[3]])]
+    """
+    _check.whole("windows", "unroll", unroll, minimum=1)
+    last = rows.shape[1] - 1
+    for begin in range(0, last - unroll + 1 if whole else last, unroll):
+        end = min(begin + unroll, last)
+        yield rows[:, begin:end], rows[:, begin + 1 : end + 1]

@@ -1,0 +1,50 @@
+"""One training run in several processes of this machine, a GPU for each, as torchrun would start them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+Result = TypeVar("Result")
+
+
+def num_gpus() -> int:
+    """How many processes a large run should have: one for every GPU, and one where there is none."""
+    return max(1, torch.cuda.device_count())
+
+
+def own_device() -> torch.device:
+    """The device of this process: under torchrun the GPU of its rank; of other processes, GPUs in turn."""
+    count = torch.cuda.device_count()
+    if not count:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", os.getpid())) % count)
+
+
+def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """What ``function(*arguments)`` gives in the first of ``count`` processes that work together.
+
+    Both must be importable or picklable: the processes begin anew.
+
+    Raises:
+        RuntimeError: one of them failed.
+    """
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.2,
+    )  # fmt: skip
+    results: dict[int, Result] = elastic_launch(config, _joined)(function, arguments)
+    return results[0]
+
+
+def _joined(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        return function(*arguments)
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,214 @@
+"""How large an image experiment is: the paper's own scale, one for a laptop, and one that only tries the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from eigencurve import _check
+
+Grid = list[dict[str, Any]]
+Pair = tuple[float, float | None]
+
+INITIAL_RATES = (1.0, 0.6, 0.3, 0.2, 0.1)
+LAST_RATES = (0.01, 0.001, 0.0001, 0.0, None)  # None is the paper's "UNRESTRICTED"
+INTERVALS = (3, 4, 5, "log T", "log T + 1")
+FACTORS = (2.0, 5.0, 10.0)
+SHRINKAGES = (0.5, 2**-0.5)
+EMA_DECAYS = (0.9, 0.95, 0.99, 0.995, 0.999)
+NETWORKS = ("resnet18", "googlenet", "vgg16")
+TITLES = {"resnet18": "ResNet-18", "googlenet": "GoogLeNet", "vgg16": "VGG16"}
+
+
+@dataclass(frozen=True)
+class SpectrumScale:
+    """How spectra are measured.
+
+    Attributes:
+        divisors: of each network's widths.
+        training: of each network with momentum 0.9 from lr 0.1: epochs, and those at which the rate is divided by 10.
+        num_images: that the Hessian is of.
+        num_products: at most.
+        settle: see ``estimate_spectrum``.
+    """
+
+    divisors: Mapping[str, int]
+    training: Mapping[str, tuple[int, tuple[int, ...]]]
+    num_images: int
+    num_products: int
+    settle: float | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the CIFAR experiments are.
+
+    Attributes:
+        name: of the scale.
+        num_train: training images, None for all, those for validation included.
+        num_validation: that settings are chosen by.
+        num_test: test images, None for all.
+        divisors: of each network's widths.
+        epochs: budgets.
+        ema_epochs: budget of the comparison with averaged weights.
+        num_trials: fresh trials of each winner.
+        evaluate_every: epochs between evaluations.
+        spectrum: how spectra are measured.
+        num_tries: settings to try for every schedule, the same number for each; None for the paper's whole grids.
+        networks: of the tables with all schedules.
+        reuse_schedules: of the table of reused spectra; empty for all.
+        unshrunk: what is different in the settings for the spectrum of a ResNet-18 of full width.
+        batch_size: of every run.
+        weight_decay: of every run, and of the schedules made from spectra.
+    """
+
+    name: str
+    num_train: int | None
+    num_validation: int
+    num_test: int | None
+    divisors: Mapping[str, int]
+    epochs: tuple[int, ...]
+    ema_epochs: int
+    num_trials: int
+    evaluate_every: int
+    spectrum: SpectrumScale
+    num_tries: int | None
+    networks: tuple[str, ...] = NETWORKS
+    reuse_schedules: tuple[str, ...] = ()
+    unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
+    batch_size: int = 128
+    weight_decay: float = 5e-4
+
+
+PAPER = Scale(
+    "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
+    SpectrumScale(
+        {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
+    ), num_tries=None,
+)  # fmt: skip
+_NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
+LAPTOP = Scale(
+    "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
+    SpectrumScale(
+        _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
+    ), num_tries=4, networks=("resnet18",),
+    reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
+    # So wide a network is slow: one epoch, 32 images, half as many products.
+    unshrunk={"divisor": 1, "epochs": 1, "milestones": [], "evaluate_every": 1, "num_images": 32, "num_products": 60,
+              "microbatch": 16},
+)  # fmt: skip
+_TINY = dict.fromkeys(NETWORKS, 16)
+SMOKE = Scale(
+    "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1,
+    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), num_tries=2, networks=("resnet18",),
+    reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
+)  # fmt: skip
+SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
+
+
+def scale_named(name: str) -> Scale:
+    """One of SCALES."""
+    return SCALES[_check.choice("reproduce", "scale", name, tuple(SCALES))]
+
+
+def beta_for(epochs: int) -> float:
+    """The paper's β: 2 for short runs, 1.000005, a smoother curve, for its 100 epochs."""
+    return 2.0 if epochs < 100 else 1.000005
+
+
+def base_settings(scale: Scale, network: str, epochs: int) -> dict[str, Any]:
+    """What the runs of a network have in common; on the validation split."""
+    return {
+        "model": network, "divisor": scale.divisors[network], "split": "validation", "epochs": epochs,
+        "batch_size": scale.batch_size, "momentum": 0.0, "weight_decay": scale.weight_decay,
+        "evaluate_every": scale.evaluate_every,
+    }  # fmt: skip
+
+
+def final_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial is on all training images, measured on the test images."""
+    return {**settings, "split": "test"}
+
+
+def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | None = None) -> dict[str, Grid]:
+    """For each schedule the settings to try.
+
+    Args:
+        scale: decides between the paper's grids and the same number of tries for every schedule.
+        network: to train.
+        epochs: budget.
+        spectrum: the name of the network's own spectrum.
+        reused: the name of another network's, for a second Eigencurve.
+    """
+    base = base_settings(scale, network, epochs)
+    curve = {"schedule": "eigencurve", "beta": beta_for(epochs)}
+    rates = _initial_rates(scale)
+    found = {
+        "Inverse Time Decay": _rates(scale, base | {"schedule": "inverse_time"}, LAST_RATES[:3], 0.01, 0.001),
+        "Step Decay": [
+            base | {"schedule": "step_decay", "lr": lr, "intervals": "log T", "factor": 2.0} for lr in rates
+        ],
+        "General Step Decay": _general_steps(scale, base),
+        "Cosine Decay": _rates(scale, base | {"schedule": "cosine"}, LAST_RATES[:4], 0.0, 0.01),
+        "Eigencurve": _rates(scale, base | curve | {"spectrum": spectrum}, LAST_RATES, None, 0.0),
+        "Elastic Step Decay": elastic_grid(scale, base),
+        "Numerically best": [base | {"schedule": "best", "lr": lr, "spectrum": spectrum} for lr in rates],
+    }
+    if reused is not None:
+        found["Eigencurve, reused"] = _rates(scale, base | curve | {"spectrum": reused}, LAST_RATES, None, 0.0)
+    return found
+
+
+def elastic_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """Initial rates and shrinkages r."""
+    tries = _tries(scale, SHRINKAGES, *SHRINKAGES)
+    return [{**base, "schedule": "elastic_step", "lr": lr, "r": r} for lr, r in tries]
+
+
+def three_steps_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """The step decay that Elastic Step Decay is compared with: three equal intervals, factor 10."""
+    rates = _initial_rates(scale)
+    return [{**base, "schedule": "step_decay", "lr": lr, "intervals": 3, "factor": 10.0} for lr in rates]
+
+
+def ema_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    """Constant rates and decays of the average."""
+    tries = _tries(scale, EMA_DECAYS, 0.95, 0.99)
+    return [{**base, "schedule": "constant", "lr": lr, "ema_decay": decay} for lr, decay in tries]
+
+
+def _tries(scale: Scale, every: Sequence[Any], usual: Any, other: Any) -> list[tuple[float, Any]]:
+    """All initial rates with all settings; or three of them with the usual setting and the middle one with another."""
+    few = [(0.6, usual), (0.3, usual), (0.1, usual), (0.3, other)]
+    return [*product(INITIAL_RATES, every)] if scale.num_tries is None else few[: scale.num_tries]
+
+
+def _initial_rates(scale: Scale) -> tuple[float, ...]:
+    """Of a schedule that has nothing else to choose."""
+    return INITIAL_RATES if scale.num_tries is None else (0.6, 0.3, 0.2, 0.1)[: scale.num_tries]
+
+
+def _rates(scale: Scale, base: Mapping[str, Any], last: Sequence[float | None], usual: Any, other: Any) -> Grid:
+    return [{**base, "lr": lr, "min_lr": final} for lr, final in _tries(scale, last, usual, other)]
+
+
+def _general_steps(scale: Scale, base: Mapping[str, Any]) -> Grid:
+    tries = _tries(scale, list(product(INTERVALS, FACTORS)), (3, 10.0), (5, 2.0))
+    return [
+        {**base, "schedule": "step_decay", "lr": lr, "intervals": count, "factor": factor}
+        for lr, (count, factor) in tries
+    ]
+
+
+def spectrum_settings(scale: Scale, network: str) -> dict[str, Any]:
+    """The training run that a network's spectrum is measured after, and the measurement."""
+    how = scale.spectrum
+    epochs, milestones = how.training[network]
+    return {
+        **base_settings(scale, network, epochs), "divisor": how.divisors[network], "split": "test",
+        "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(milestones), "factor": 10.0,
+        "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle, "microbatch": None,
+        "evaluate_every": epochs, "schedule_steps": 39_100,
+    }  # fmt: skip

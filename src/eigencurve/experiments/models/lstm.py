@@ -1,0 +1,87 @@
+"""The regularised LSTM language model of Zaremba, Sutskever and Vinyals, arXiv:1409.2329."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from eigencurve import _check
+from eigencurve.experiments.models.widths import divided
+
+WIDTH = 1_500
+NUM_LAYERS = 2
+DROPOUT = 0.65
+INITIAL = 0.04
+
+
+class State(NamedTuple):
+    """What an LSTM keeps from one word to the next, each (layers, rows, width)."""
+
+    hidden: Tensor
+    cell: Tensor
+
+    def detached(self) -> State:
+        """The same numbers, without the way they came about."""
+        return State(self.hidden.detach(), self.cell.detach())
+
+
+class LanguageModel(nn.Module):
+    """Embedding, LSTM layers and a linear layer, with dropout on what goes up and none on what goes on in time.
+
+    All weights and biases begin uniform in ±``initial``. PyTorch's LSTM, like the authors' own code, has two bias
+    vectors a layer, one for what comes from below and one for what comes from the word before.
+
+    Args:
+        num_words: of the vocabulary.
+        width: of the embedding and of every layer.
+        num_layers: of LSTM.
+        dropout: the share of non-recurrent connections that is left out in training.
+        initial: half the width of the interval that weights are drawn from.
+    """
+
+    def __init__(self, num_words: int, width: int, num_layers: int, dropout: float, initial: float) -> None:
+        super().__init__()
+        self.num_layers, self.width = num_layers, width
+        self.embedding = nn.Embedding(num_words, width)
+        self.dropout = nn.Dropout(dropout)
+        self.lstm = nn.LSTM(width, width, num_layers, dropout=dropout, batch_first=True)
+        self.decoder = nn.Linear(width, num_words)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -initial, initial)
+
+    def forward(self, words: Tensor, state: State) -> tuple[Tensor, State]:
+        """Logits of the word after each of ``words`` (rows, columns), and the state after the last column."""
+        outputs, (hidden, cell) = self.lstm(self.dropout(self.embedding(words)), tuple(state))
+        return self.decoder(self.dropout(outputs)), State(hidden, cell)
+
+    def initial_state(self, num_rows: int) -> State:
+        """Zeros, on the model's device."""
+        zeros = torch.zeros(self.num_layers, num_rows, self.width, device=self.decoder.weight.device)
+        return State(zeros, zeros.clone())
+
+
+def lstm(
+    num_classes: int = 10_000, divisor: int = 1, dropout: float = DROPOUT, initial: float = INITIAL
+) -> LanguageModel:
+    """The large model: 2 layers of 1,500; 66,034,000 parameters for a vocabulary of 10,000.
+
+    Embedding 10,000 × 1,500; each layer 4 × 1,500 × (1,500 + 1,500) weights and 2 × 4 × 1,500 biases; linear layer
+    1,500 × 10,000 and 10,000 biases. (With one bias vector a layer, as in other implementations, it is 66,022,000.)
+
+    Args:
+        num_classes: words of the vocabulary.
+        divisor: of the width.
+        dropout: 0.65 is the large model's.
+        initial: 0.04 is the large model's.
+
+    >>> with torch.device("meta"):
+    ...     sum(p.numel() for p in lstm().parameters())
+    66034000
+    """
+    _check.whole("lstm", "num_classes", num_classes, minimum=1)
+    if not 0 <= _check.real("lstm", "dropout", dropout) < 1:
+        _check.refuse("lstm", "dropout", "at least 0 and below 1", dropout)
+    (width,) = divided("lstm", (WIDTH,), divisor)
+    return LanguageModel(num_classes, width, NUM_LAYERS, dropout, _check.positive("lstm", "initial", initial))
