@@ -159,7 +159,8 @@ def _tendency(sections: list[Section]) -> str:
     """Which power is best at each budget, in a sentence."""
     best = [(section.heading, section.ranked("accuracy")) for section in sections]
     words = [f"{heading}: {rows[0].schedule if rows else 'all diverged'}" for heading, rows in best]
-    return f"The best by accuracy: {'; '.join(words)}. In the paper small powers win short runs, and larger ones long runs."
+    paper_says = "In the paper small powers win short runs, and larger ones long runs."
+    return f"The best by accuracy: {'; '.join(words)}. {paper_says}"
 
 
 MAKERS: dict[str, Callable[[Request], Report]] = {

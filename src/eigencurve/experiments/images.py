@@ -22,6 +22,7 @@ from eigencurve.experiments.images_task import CifarImages, ImageNetImages, Imag
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.store import Outcome, Run, key_of
 from eigencurve.experiments.training import Recipe, Trained, train
+from eigencurve.experiments.training_checkpoint import TrainingCheckpoint
 from eigencurve.spectrum.spectrum import Spectrum
 
 SPLIT_SEED = 0
@@ -130,7 +131,7 @@ class ImageExperiment:
         with threads(self.num_threads):
             _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path)
         if path is not None:
-            path.unlink(missing_ok=True)
+            TrainingCheckpoint(path, key).discard()
         return outcome_of(trained)
 
 

@@ -28,7 +28,8 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
         total_steps: T.
         spectra: measured ones, signed, by name.
     """
-    kind, lr, last = settings["schedule"], settings["lr"], settings.get("min_lr")
+    kind, lr = settings["schedule"], settings["lr"]
+    last: Any = settings.get("min_lr")
     if kind == "constant":
         return constant(total_steps, lr)
     if kind == "inverse_time":

@@ -131,7 +131,7 @@ class ImageTask:
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
         """A new order every epoch; a process takes every ``part.count``-th example of a batch."""
         order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(len(self.train)))
-        joint = order.split(self.batch_size)[first:]
+        joint = torch.split(order, self.batch_size)[first:]
         own = [indices[part.rank :: part.count] for indices in joint]
         pairs = self.train.augmented(own, self.seed, epoch)
         for whole, (images, labels) in zip(joint, pairs, strict=True):
@@ -146,7 +146,7 @@ class ImageTask:
         """Mean loss, share of right answers, and share of images whose label is among the first five."""
         found = torch.zeros(3, dtype=torch.float64)
         own = torch.arange(len(self.test))[part.rank :: part.count]
-        for images, labels in self.test.plain(own.split(self.batch_size)):
+        for images, labels in self.test.plain(torch.split(own, self.batch_size)):
             found += _scores(model(self._placed(images)), labels.to(self.device)).cpu()
         names = ("test_loss", "accuracy", "top5")
         return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}

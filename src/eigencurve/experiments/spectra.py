@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.experiments.data.augment import normalise
 from eigencurve.experiments.images import ImageData, threads, train_images
 from eigencurve.experiments.images_task import best_layout
 from eigencurve.experiments.store import Outcome, Run, key_of
+from eigencurve.experiments.training_checkpoint import TrainingCheckpoint
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.spectrum import Spectrum
@@ -58,7 +59,7 @@ class SpectrumExperiment:
             return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
         estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
         if weights is not None and vectors is not None:
-            weights.unlink(missing_ok=True)
+            TrainingCheckpoint(weights, key).discard()
             for file in vectors.parent.glob(f"{vectors.name}*"):
                 file.unlink()
         return _outcome(estimate, trained.last, trained.history)
@@ -69,8 +70,9 @@ def estimate_on(
 ) -> SpectrumEstimate:
     """The spectrum of the mean loss on the first training images, in eval mode."""
     device, count = next(model.parameters()).device, settings["num_images"]
-    images = normalise(data.train.images[:count]).to(device, memory_format=best_layout(model))
-    batch = images, data.train.labels[:count].to(device)
+    train, _ = data.split("test")
+    images, labels = next(train.plain([torch.arange(count)]))
+    batch = images.to(device, memory_format=best_layout(model)), labels.to(device)
     operator = HessianOperator(model, F.cross_entropy, batch, microbatch=settings["microbatch"])
     return estimate_spectrum(
         operator, settings["num_products"], seed=seed, settle=settings["settle"],

@@ -17,7 +17,8 @@ from eigencurve.experiments import theory_tables
 from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.data.regression import load_rows
 from eigencurve.experiments.protocol import Finding, search
-from eigencurve.experiments.request import Report, Request
+from eigencurve.experiments.request import Report as Report
+from eigencurve.experiments.request import Request as Request
 from eigencurve.experiments.ridge import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from eigencurve.experiments.ridge_best import best_grid
 from eigencurve.experiments.ridge_report import RidgeReport

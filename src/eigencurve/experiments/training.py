@@ -28,7 +28,8 @@ SECONDS_BETWEEN_SAVES = 10.0
 STEPS_BETWEEN_LOOKS = 20
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """Which part of every joint batch is this process's: part ``rank`` of ``count``."""
 
     rank: int = 0
@@ -39,7 +40,7 @@ class Total(NamedTuple):
     """A mean as its sum and the number of terms, so that the parts of several processes can be joined."""
 
     sum: float
-    count: float
+    count: float  # type: ignore[assignment]  # nobody counts in it as in a tuple
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +259,7 @@ class _Loop:
             loss = self.task.loss(self.network, batch)
         # The processes' gradients are averaged: parts of different size must count by their size.
         weighted = loss * (batch.size * self.part.count / batch.joint_size)
-        self.scaler.scale(weighted).backward()
+        self.scaler.scale(weighted).backward()  # type: ignore[no-untyped-call]
         if self.recipe.max_norm is not None:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.parameters, self.recipe.max_norm)

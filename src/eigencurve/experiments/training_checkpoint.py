@@ -54,12 +54,18 @@ class TrainingCheckpoint:
         try:
             state = torch.load(io.BytesIO(self.path.read_bytes()), map_location="cpu", weights_only=True)
         except (RuntimeError, pickle.UnpicklingError, EOFError, OSError, ValueError, KeyError) as error:
-            self._refuse("a complete checkpoint of a training run", str(error).splitlines()[0])
+            self._refuse(
+                "a complete checkpoint of a training run", next(iter(str(error).splitlines()), type(error).__name__)
+            )
         if not isinstance(state, dict) or (state.get("format"), state.get("version")) != (FORMAT, VERSION):
             self._refuse(f"of format {FORMAT!r}, version {VERSION}", "a file of another kind")
         if state["identity"] != self.identity:
             self._refuse("of this run", "that of a run with other settings, seed, model or number of processes")
         return state
+
+    def discard(self) -> None:
+        """Remove the file, when the run's outcome is safe elsewhere."""
+        self.path.unlink(missing_ok=True)
 
     def _refuse(self, constraint: str, found: str) -> NoReturn:
         remedy = f"The file {self.path.name} is left as it is: move it away, or give another path."
