@@ -37,6 +37,15 @@ class LinearOperator(Protocol):
     def __call__(self, vector: Tensor) -> Tensor: ...  # noqa: D102
 
 
+class Problem(LinearOperator, Protocol):
+    """An operator that knows what it is and whether other processes work on it too."""
+
+    @property
+    def leads(self) -> bool: ...  # noqa: D102
+    def fingerprint(self) -> str: ...  # noqa: D102
+    def smallest(self, value: int) -> int: ...  # noqa: D102
+
+
 @dataclass(frozen=True, eq=False)
 class LanczosRun:
     """The tridiagonal of a run.
