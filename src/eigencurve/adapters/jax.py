@@ -70,14 +70,16 @@ def hessian_operator(
     _require_scalar(loss, params, examples[0][1])
 
     @jax.jit
-    def product(w: jax.Array, v: jax.Array, batch: Any) -> jax.Array:
+    def add_product(so_far: jax.Array, share: float, w: jax.Array, v: jax.Array, batch: Any) -> jax.Array:
         gradient = jax.grad(lambda flat: loss(unravel(flat), batch))
-        result: jax.Array = jax.jvp(gradient, (w,), (v,))[1]
-        return result
+        product: jax.Array = jax.jvp(gradient, (w,), (v,))[1]
+        return so_far + share * product
 
     def matvec(vector: Any) -> jax.Array:
-        v = jnp.asarray(vector)
-        return sum((size / total * product(point, v, batch) for size, batch in examples), start=jnp.zeros_like(point))
+        product = jnp.zeros_like(point)
+        for size, batch in examples:
+            product = add_product(product, size / total, point, vector, batch)
+        return product
 
     return MatvecOperator(matvec, point.size, dtype=dtype, fingerprint=fingerprint, check=check)
 

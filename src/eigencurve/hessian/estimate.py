@@ -154,7 +154,11 @@ class _Work:
 
     def run_probes(self, num_probes: int, advance: Advance) -> list[LanczosRun]:
         for run in self.finished[:1]:
-            self._decide(run.alphas, run.betas, run.exact)
+            stops = self._decide(run.alphas, run.betas, run.exact)
+            if not stops and len(run.alphas) < self.plan.num_steps:
+                need = f"<= {len(run.alphas)}, the steps of the probes that are finished in the checkpoint"
+                remedy = "They cannot go on: ask for as many, or give another path."
+                _check.refuse("estimate_spectrum", "num_steps", need, self.plan.num_steps, remedy)
         while len(self.finished) < num_probes:
             recurrence = self._begin(len(self.finished))
             try:

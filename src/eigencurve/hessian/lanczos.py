@@ -112,6 +112,16 @@ class Recurrence:
                 self.basis.lock(np.array(self.alphas), np.array(self.betas))
             self.basis.append(residual, beta)
 
+    def reopen(self) -> None:
+        """Take the last step back where it ended the run and more steps are wanted now.
+
+        The last step of a run keeps no vector to go on from; done again, it gives the same numbers and the vector.
+        """
+        ended = self.basis.coordinates.shape[1] == len(self.alphas)
+        if ended and not self.exact and len(self.alphas) < self.plan.num_steps:
+            self.alphas.pop()
+            self.betas.pop()
+
     @property
     def is_done(self) -> bool:
         """Whether the run has ended early and exactly, or used up its steps."""
