@@ -193,6 +193,29 @@ def test_a_stopped_run_can_be_given_more_steps(tmp_path):
     assert np.array_equal(longer.alphas[0], estimate_spectrum(operator(), 35, settle=None).alphas[0])
 
 
+@pytest.mark.parametrize("budget", [None, LOCKED])
+@pytest.mark.parametrize("first", [1, 35])
+def test_a_run_that_had_used_up_its_steps_can_be_given_more(tmp_path, budget, first):
+    path, again = tmp_path / "run.npz", operator()
+    settings = {"settle": None, "memory_budget": budget}
+    estimate_spectrum(operator(), first, checkpoint=path, **settings)
+    longer = estimate_spectrum(again, 45, checkpoint=path, **settings)
+    whole = estimate_spectrum(operator(), 45, **settings)
+    assert again.num_products == 45 - first + 1  # the last step had kept no vector to go on from
+    assert np.array_equal(longer.alphas[0], whole.alphas[0])
+    assert np.array_equal(longer.betas[0], whole.betas[0])
+
+
+def test_finished_probes_cannot_be_given_more_steps(tmp_path):
+    path = tmp_path / "run.npz"
+    estimate_spectrum(operator(), 20, num_probes=2, settle=None, checkpoint=path)
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match=r"'num_steps' must be <= 20, the steps of the probes that are finished"):
+        estimate_spectrum(operator(), 30, num_probes=2, settle=None, checkpoint=path)
+    assert path.read_bytes() == content
+    assert len(estimate_spectrum(operator(), 20, num_probes=3, settle=None, checkpoint=path).alphas) == 3
+
+
 def test_checkpoints_of_another_problem_are_refused(tmp_path):
     path = tmp_path / "run.npz"
     estimate_spectrum(operator(), 5, settle=None, checkpoint=path)

@@ -1,4 +1,4 @@
-"""Hessian and Gauss-Newton products of PyTorch models, and the spectra that Lanczos finds with them."""
+"""Hessian and Gauss-Newton products of PyTorch models or of any function, and the spectra that Lanczos finds."""
 
 try:
     import torch as _torch  # noqa: F401 -- said here once, with the remedy
@@ -8,12 +8,13 @@ except ImportError as error:
 from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
+from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 
 __all__ = [
     # products
-    "DistributedOperator", "GaussNewtonOperator", "HessianOperator",
+    "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "as_operator",
     # spectra
     "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "lanczos", "plan_memory",
 ]  # fmt: skip

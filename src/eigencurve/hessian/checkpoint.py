@@ -90,6 +90,7 @@ class CheckpointFile:
         basis.num_stored, basis.generation = int(fields["num_stored"]), int(fields["generation"])
         self._sums, self._saved_as = fields["sums"].tolist(), (len(saved.finished), basis.generation)
         self._read_rows(len(saved.finished), run)
+        run.reopen()
 
     def save_if_due(self, finished: list[LanczosRun], run: Recurrence) -> None:
         """Save where the last save is some seconds ago."""

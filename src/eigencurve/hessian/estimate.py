@@ -7,7 +7,6 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,7 +14,8 @@ import torch
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
-from eigencurve.hessian.lanczos import LanczosRun, LinearOperator, Recurrence, make_run, without_copies
+from eigencurve.hessian.lanczos import LanczosRun, Problem, Recurrence, make_run, without_copies
+from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import OctaveShares, octave_shares
 from eigencurve.hessian.progress import Advance, progress_bar
@@ -25,15 +25,6 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 # A hundred epochs of CIFAR-10 in batches of 128: the length of run that the paper's curves are for.
 TYPICAL_STEPS = 39_100
-
-
-class Problem(LinearOperator, Protocol):
-    """An operator that knows what it is and whether other processes work on it too."""
-
-    @property
-    def leads(self) -> bool: ...  # noqa: D102
-    def fingerprint(self) -> str: ...  # noqa: D102
-    def smallest(self, value: int) -> int: ...  # noqa: D102
 
 
 class Interrupted(KeyboardInterrupt):
@@ -87,7 +78,7 @@ class SpectrumEstimate:
 
 
 def estimate_spectrum(
-    operator: Problem,
+    operator: Problem | Matrix,
     num_steps: int = 250,
     num_probes: int = 1,
     seed: int = 0,
@@ -105,7 +96,9 @@ def estimate_spectrum(
     below 2m. The first probe decides on the number of steps, and the others take as many.
 
     Args:
-        operator: a :class:`HessianOperator` or :class:`GaussNewtonOperator`.
+        operator: a :class:`HessianOperator` or :class:`GaussNewtonOperator` of a PyTorch model; of a JAX loss,
+            :func:`eigencurve.adapters.jax.hessian_operator`; a :class:`MatvecOperator` of any other function; or a
+            symmetric matrix: a NumPy, sparse or torch one, or a SciPy LinearOperator.
         num_steps: of a probe, at most.
         num_probes: how many random directions to average. In d dimensions one has relative error √(2/(d·share)) on an
             octave's share, so a large model needs no more than one.
@@ -124,18 +117,18 @@ def estimate_spectrum(
 
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).
     """
-    begun = time.monotonic()
+    begun, problem = time.monotonic(), as_operator(operator)
     limit = None if settle is None else _check.positive("estimate_spectrum", "settle", settle)
-    wanted = min(_check.whole("estimate_spectrum", "num_steps", num_steps, minimum=1), operator.dim)
+    wanted = min(_check.whole("estimate_spectrum", "num_steps", num_steps, minimum=1), problem.dim)
     num_probes = _check.whole("estimate_spectrum", "num_probes", num_probes, minimum=1)
     seed = _check.whole("estimate_spectrum", "seed", seed, minimum=0)
     decay = _check.positive("estimate_spectrum", "weight_decay", weight_decay, "It is also the scale near zero.")
     horizon = _check.whole("estimate_spectrum", "total_steps", total_steps, minimum=1)
-    file = None if checkpoint is None else CheckpointFile(_writable(checkpoint), Identity(operator.fingerprint(), seed))
+    file = None if checkpoint is None else CheckpointFile(_writable(checkpoint), Identity(problem.fingerprint(), seed))
     saved = None if file is None else file.load()
-    plan = _agreed_plan(operator, wanted, memory_budget, saved)
-    work = _Work(operator, plan, seed, Settling(decay, horizon, operator.dtype), limit, file, saved)
-    with progress_bar(progress and operator.leads, wanted * num_probes, str(plan)) as advance:
+    plan = _agreed_plan(problem, wanted, memory_budget, saved)
+    work = _Work(problem, plan, seed, Settling(decay, horizon, problem.dtype), limit, file, saved)
+    with progress_bar(progress and problem.leads, wanted * num_probes, str(plan)) as advance:
         runs = work.run_probes(num_probes, advance)
     return _estimate(runs, work, decay, horizon, time.monotonic() - begun)
 
@@ -161,7 +154,11 @@ class _Work:
 
     def run_probes(self, num_probes: int, advance: Advance) -> list[LanczosRun]:
         for run in self.finished[:1]:
-            self._decide(run.alphas, run.betas, run.exact)
+            stops = self._decide(run.alphas, run.betas, run.exact)
+            if not stops and len(run.alphas) < self.plan.num_steps:
+                need = f"<= {len(run.alphas)}, the steps of the probes that are finished in the checkpoint"
+                remedy = "They cannot go on: ask for as many, or give another path."
+                _check.refuse("estimate_spectrum", "num_steps", need, self.plan.num_steps, remedy)
         while len(self.finished) < num_probes:
             recurrence = self._begin(len(self.finished))
             try:

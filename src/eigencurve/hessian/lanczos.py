@@ -37,6 +37,15 @@ class LinearOperator(Protocol):
     def __call__(self, vector: Tensor) -> Tensor: ...  # noqa: D102
 
 
+class Problem(LinearOperator, Protocol):
+    """An operator that knows what it is and whether other processes work on it too."""
+
+    @property
+    def leads(self) -> bool: ...  # noqa: D102
+    def fingerprint(self) -> str: ...  # noqa: D102
+    def smallest(self, value: int) -> int: ...  # noqa: D102
+
+
 @dataclass(frozen=True, eq=False)
 class LanczosRun:
     """The tridiagonal of a run.
@@ -102,6 +111,16 @@ class Recurrence:
             if self.basis.is_full:
                 self.basis.lock(np.array(self.alphas), np.array(self.betas))
             self.basis.append(residual, beta)
+
+    def reopen(self) -> None:
+        """Take the last step back where it ended the run and more steps are wanted now.
+
+        The last step of a run keeps no vector to go on from; done again, it gives the same numbers and the vector.
+        """
+        ended = self.basis.coordinates.shape[1] == len(self.alphas)
+        if ended and not self.exact and len(self.alphas) < self.plan.num_steps:
+            self.alphas.pop()
+            self.betas.pop()
 
     @property
     def is_done(self) -> bool:

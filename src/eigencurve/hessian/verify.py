@@ -12,6 +12,7 @@ from eigencurve import _check
 from eigencurve.hessian.basis import dot
 
 if TYPE_CHECKING:
+    from eigencurve.hessian.lanczos import LinearOperator
     from eigencurve.hessian.operator import CurvatureOperator
 
 # The random states that every product starts from, and another one that must not change its result.
@@ -30,8 +31,7 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
     Raises:
         ValueError: naming which of the two does not hold, and the likely cause.
     """
-    generator = torch.Generator().manual_seed(SEED)
-    u, v = (torch.randn(operator.dim, generator=generator, dtype=operator.dtype).to(operator.device) for _ in range(2))
+    u, v = probe_vectors(operator)
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
     _require_finite(operator, first)
@@ -41,6 +41,25 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
     return error
 
 
+def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
+    """The random u and v, the same for every operator of the same size and type."""
+    generator = torch.Generator().manual_seed(SEED)
+    u, v = (torch.randn(operator.dim, generator=generator, dtype=operator.dtype).to(operator.device) for _ in range(2))
+    return u, v
+
+
+def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
+    """|u·Hv - v·Hu| of the products Hv and Hu, and what rounding and a relative ``error`` of products allow."""
+    gap = abs(dot(u, product) - dot(v, other))
+    return gap, (TOLERANCE[u.dtype] + 3 * error) * (_norm(product) + _norm(other))
+
+
+def relative_size(difference: Tensor, reference: Tensor) -> float:
+    """The length of ``difference`` over that of ``reference``, or alone where that is zero."""
+    size = _norm(reference)
+    return _norm(difference) / size if size > 0 else _norm(difference)
+
+
 def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
     if not bool(torch.isfinite(product).all()):
         remedy = "A function such as sqrt or norm at zero has a gradient but no second derivative there."
@@ -48,11 +67,11 @@ def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
 
 
 def _require_same(operator: CurvatureOperator, v: Tensor, first: Tensor, other: Tensor) -> None:
-    gap = _relative(first - other, first)
+    gap = relative_size(first - other, first)
     if gap <= TOLERANCE[operator.dtype]:
         return
     again = operator.fresh_product(v, SEED)
-    random = _relative(first - again, first) <= TOLERANCE[operator.dtype]
+    random = relative_size(first - again, first) <= TOLERANCE[operator.dtype]
     names = [name for name, module in operator.model.named_modules() if _drops(operator, module)]
     if random and names:
         cause = f"Dropout is active in {', '.join(names[:3])}: use mode='eval'."
@@ -65,9 +84,7 @@ def _require_same(operator: CurvatureOperator, v: Tensor, first: Tensor, other: 
 
 
 def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
-    other = operator.fresh_product(u, SEED, rebuild=False)
-    gap = abs(dot(u, product) - dot(v, other))
-    allowed = (TOLERANCE[operator.dtype] + 3 * error) * (_norm(product) + _norm(other))
+    gap, allowed = symmetry_gap(u, v, product, operator.fresh_product(u, SEED, rebuild=False), error)
     if gap > allowed:
         cause = "A backward pass that is not the derivative of its forward pass (a custom function, .detach()) does so."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
@@ -76,7 +93,7 @@ def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, produc
 
 def _difference_error(operator: CurvatureOperator, v: Tensor, first: Tensor) -> float:
     wide = operator.fresh_product(v, SEED, widen=2.0)
-    return _relative(first - wide, first)
+    return relative_size(first - wide, first)
 
 
 def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
@@ -84,11 +101,6 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
     inner = getattr(module, "dropout", 0.0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0.0
     return active and (rate > 0 or inner > 0)
-
-
-def _relative(difference: Tensor, reference: Tensor) -> float:
-    size = _norm(reference)
-    return _norm(difference) / size if size > 0 else _norm(difference)
 
 
 def _norm(vector: Tensor) -> float:

@@ -36,6 +36,10 @@ class Schedule(ABC):
     def _rates(self, steps: IntArray) -> Array:
         """The formula, for an array of steps, all of them in 0 … T-1."""
 
+    def _piece(self, steps: IntArray) -> IntArray:
+        """The number of the piece that each step belongs to, not decreasing; within a piece the formula is smooth."""
+        return np.zeros_like(steps)
+
     @overload
     def __call__(self, step: int) -> float: ...
     @overload

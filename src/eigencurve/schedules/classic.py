@@ -181,7 +181,10 @@ class StepDecay(Schedule):
         )
 
     def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, steps * self.num_intervals // self.total_steps)
+        return _divided(self.lr, self.decay_factor, self._piece(steps))
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        return steps * self.num_intervals // self.total_steps
 
 
 def step_decay(total_steps: Steps, lr: float, num_intervals: int | None = None, factor: float = 2.0) -> StepDecay:
@@ -221,7 +224,10 @@ class MultiStep(Schedule):
         )
 
     def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, np.searchsorted(self.milestones, steps, side="right"))
+        return _divided(self.lr, self.decay_factor, self._piece(steps))
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        return np.searchsorted(self.milestones, steps, side="right")
 
 
 def multistep(total_steps: Steps, lr: float, milestones: Sequence[Steps], factor: float = 10.0) -> MultiStep:
@@ -259,7 +265,10 @@ class HoldThenDecay(Schedule):
         )
 
     def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, np.maximum(0, (steps - self.hold) // self.every + 1))
+        return _divided(self.lr, self.decay_factor, self._piece(steps))
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        return np.maximum(0, (steps - self.hold) // self.every + 1)
 
 
 def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, factor: float) -> HoldThenDecay:

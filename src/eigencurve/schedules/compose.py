@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
@@ -34,6 +35,10 @@ class Warmup(Schedule):
         rise = self.schedule(0) * (steps + 1) / (self.num_steps + 1)
         follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, rise, follow)
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        follow = self.schedule._piece(np.maximum(steps - self.num_steps, 0))
+        return np.where(steps < self.num_steps, 0, follow + 1)
 
 
 def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
@@ -71,13 +76,26 @@ class Join(Schedule):
         object.__setattr__(self, "lr", max(part.lr for part in parts))
 
     def _rates(self, steps: IntArray) -> Array:
+        rates = np.empty(steps.shape)
+        for i, here, own_steps in self._split(steps):
+            rates[here] = self.schedules[i]._rates(own_steps)
+        return rates
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        counts = [int(part._piece(np.array([part.total_steps - 1]))[0]) + 1 for part in self.schedules]
+        before = np.cumsum([0, *counts])
+        pieces = np.empty(steps.shape, dtype=np.int64)
+        for i, here, own_steps in self._split(steps):
+            pieces[here] = before[i] + self.schedules[i]._piece(own_steps)
+        return pieces
+
+    def _split(self, steps: IntArray) -> Iterator[tuple[int, NDArray[np.bool_], IntArray]]:
+        """Every part that some steps fall into: its place, which steps they are, and their own numbers in it."""
         ends = np.cumsum([part.total_steps for part in self.schedules])
         place = np.searchsorted(ends[:-1], steps, side="right")
-        rates = np.empty(steps.shape)
         for i in np.unique(place):
-            part, here = self.schedules[i], place == i
-            rates[here] = part._rates(steps[here] - ends[i] + part.total_steps)
-        return rates
+            here = place == i
+            yield int(i), here, steps[here] - ends[i] + self.schedules[i].total_steps
 
 
 def join(schedules: Sequence[Schedule]) -> Join:

@@ -60,6 +60,9 @@ class Eigencurve(Schedule):
             return rates
         return between((rates - self.last_raw) / (self.lr - self.last_raw), self.lr, self.min_lr)
 
+    def _piece(self, steps: IntArray) -> IntArray:
+        return np.searchsorted(self.times, steps, side="right")
+
     def describe(self) -> str:
         """What the schedule is, with a row per interval (at most twenty; the longest where there are more)."""
         return super().describe() + "\n" + "\n".join(_interval_table(self))

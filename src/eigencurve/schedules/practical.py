@@ -73,8 +73,11 @@ class ElasticStep(Schedule):
         self._settle(r=ratio)
 
     def _rates(self, steps: IntArray) -> Array:
+        return self.lr * 2.0 ** -self._piece(steps).astype(np.float64)
+
+    def _piece(self, steps: IntArray) -> IntArray:
         left = (self.total_steps - steps) / self.total_steps
-        return self.lr * 2.0 ** -np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r))
+        return np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r)).astype(np.int64)
 
 
 def elastic_step(total_steps: Steps, lr: float, r: float = 0.5) -> ElasticStep:

@@ -36,6 +36,9 @@ class Piecewise(Schedule):
     def _rates(self, steps: IntArray) -> Array:
         return np.interp(steps, self.knots, self.rates)
 
+    def _piece(self, steps: IntArray) -> IntArray:
+        return np.searchsorted(self.knots, steps, side="right")
+
     def __repr__(self) -> str:
         return f"Piecewise(total_steps={self.total_steps}, lr={self.lr:g}, {len(self.knots)} knots)"
 

@@ -1,0 +1,132 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tests.schedules.test_segments import LONG, relative_error
+
+import eigencurve as ec
+
+jax = pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
+import jax.numpy as jnp  # noqa: E402
+
+from eigencurve.adapters.optax import optax_schedule  # noqa: E402
+from eigencurve.schedules.segments import breaks  # noqa: E402
+
+
+def places(f, num=4000):
+    """The ends, both sides of every break, and steps drawn at random: always as many, so that one program does."""
+    near = (breaks(f)[:, None] + np.arange(-1, 2)).ravel().clip(0, f.total_steps - 1)[: num // 2]
+    drawn = np.random.default_rng(0).integers(0, f.total_steps, num - len(near))
+    return np.concatenate((near, drawn))
+
+
+@pytest.mark.parametrize("make", LONG.values(), ids=LONG.keys())
+def test_every_kind_is_float32_exact_for_a_million_traced_steps(make):
+    f = make(10**6, 0.1)
+    steps = places(f)
+    found = jax.jit(jax.vmap(optax_schedule(f)))(jnp.asarray(steps))
+    assert found.dtype == jnp.float32
+    assert relative_error(np.asarray(found), f(steps)).max() <= 2**-22
+
+
+def test_the_step_is_traced_in_a_scan_and_may_be_an_array():
+    f = ec.step_decay(50, 0.5)
+    rate = optax_schedule(f)
+    scanned = jax.lax.scan(lambda t, _: (t + 1, rate(t)), jnp.int32(0), None, length=52)[1]
+    np.testing.assert_array_equal(scanned, rate(np.arange(52)))
+    np.testing.assert_array_equal(scanned, f(np.arange(52)).astype(np.float32))
+    assert rate(7).shape == ()
+    assert float(rate(jnp.uint8(200))) == float(rate(np.int64(49)))
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_cosine_power_is_optax_s_cosine_with_an_exponent(exponent):
+    T, steps = 10**6, np.arange(0, 10**6, 997)
+    with jax.enable_x64(True):  # in float32 optax's own has no digit left at the end
+        wanted = np.asarray(optax.cosine_decay_schedule(0.1, T, exponent=exponent)(steps.astype(np.float64)))
+    found = np.asarray(optax_schedule(ec.cosine_power(T, 0.1, alpha=exponent))(steps))
+    np.testing.assert_allclose(found, wanted, rtol=2**-22)
+
+
+def one_update(optimizer, state, params):
+    updates, state = optimizer.update(jax.tree.map(jnp.ones_like, params), state, params)
+    return -float(updates), state
+
+
+def test_hurt_5_the_first_injected_update_has_the_first_rate_and_the_state_shows_it():
+    f, params = ec.linear(5, 0.5), jnp.zeros(())
+    optimizer = optax.inject_hyperparams(optax.sgd)(learning_rate=optax_schedule(f))
+    state = optimizer.init(params)
+    assert float(state.hyperparams["learning_rate"]) == f(0)
+    for t in range(7):
+        used, state = one_update(optimizer, state, params)
+        assert used == float(state.hyperparams["learning_rate"]) == pytest.approx(f(t), rel=2**-22)
+
+
+def test_joined_by_optax_it_starts_at_its_own_zero():
+    f = ec.cosine(10, 0.5)
+    with jax.debug_nans(True):
+        both = optax.join_schedules([optax.linear_schedule(0.0, 0.5, 4), optax_schedule(f)], boundaries=[4])
+        found = [float(both(t)) for t in range(16)]
+    np.testing.assert_allclose(found[:4], [0, 0.125, 0.25, 0.375])
+    np.testing.assert_allclose(found[4:], f(np.arange(12)), rtol=2**-22)
+
+
+def test_hurt_6_state_is_arrays_alone():
+    optimizer = optax.adamw(optax_schedule(ec.cosine(10, 0.5)))
+    state = optimizer.init({"w": jnp.zeros(3)})
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
+
+
+def test_with_64_bits_counts_of_either_size_do():
+    f = ec.cosine(1000, 0.5)
+    with jax.enable_x64(True):
+        rate = optax_schedule(f)
+        for kind in (jnp.int32, jnp.int64):
+            assert float(rate(kind(700))) == pytest.approx(f(700), rel=2**-22)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_updates_keep_their_own_type(dtype):
+    optimizer = optax.sgd(optax_schedule(ec.cosine(1000, 0.5)))
+    params = jnp.ones(3, dtype)
+    updates, _ = optimizer.update(params, optimizer.init(params), params)
+    assert updates.dtype == dtype
+
+
+def test_bad_arguments():
+    with pytest.raises(TypeError, match=r"optax_schedule: 'schedule' must be a Schedule, got 0\.1"):
+        optax_schedule(0.1)
+    with pytest.raises(ValueError, match="optax_schedule: 'scale' must be > 0"):
+        optax_schedule(ec.cosine(10, 0.5), scale=0.0)
+    rate = optax_schedule(ec.cosine(10, 0.5))
+    for bad in (1.0, jnp.float32(3), True):
+        with pytest.raises(TypeError, match="optax_schedule: 'count' must be an integer"):
+            jax.jit(rate)(bad)
+
+
+MISSING = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == sys.argv[2]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+try:
+    __import__(sys.argv[1])
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "absent", "extra"),
+    [("optax", "optax", "optax"), ("optax", "jax", "optax"), ("jax", "jax", "jax"), ("keras", "keras", "keras")],
+)
+def test_without_the_framework_the_error_names_the_extra(module, absent, extra):
+    command = [sys.executable, "-c", MISSING, f"eigencurve.adapters.{module}", absent]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"eigencurve.adapters.{module} needs ")
+    assert f"pip install eigencurve[{extra}]" in said
