@@ -20,7 +20,7 @@ from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settling import LAST_QUARTER, Settling
-from eigencurve.spectrum.measurement import Measurement, OctaveShares
+from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -74,10 +74,10 @@ class SpectrumEstimate:
     plan: MemoryPlan
     seconds: float
 
-    def measurement(self, made_by: str = "") -> Measurement:
+    def measurement(self, made_by: str = "") -> MeasurementRecord:
         """What :func:`eigencurve.save_spectrum` keeps beside the spectrum: error bars, nodes, tridiagonals, facts."""
-        common = {f.name: getattr(self, f.name) for f in dataclasses.fields(Measurement) if f.name != "made_by"}
-        return Measurement(**common, made_by=made_by)
+        common = {f.name: getattr(self, f.name) for f in dataclasses.fields(MeasurementRecord) if f.name != "made_by"}
+        return MeasurementRecord(**common, made_by=made_by)
 
     def __str__(self) -> str:
         return str(self.measurement())

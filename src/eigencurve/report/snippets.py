@@ -53,6 +53,67 @@ for inputs, targets in batches:
     scheduler.step()  # once after every optimizer step, not every epoch
 """,
     ),
+    "lightning": Template(
+        yours="Module, your LightningModule; loader",
+        imports=("import lightning", "import torch"),
+        adapter="from eigencurve.adapters.lightning import optimizer_config",
+        body="""\
+
+
+class Scheduled(Module):
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
+        return optimizer_config(optimizer, schedule)  # stepped once per optimizer step
+
+
+trainer = lightning.Trainer(max_steps=schedule.total_steps)
+trainer.fit(Scheduled(), loader)
+""",
+    ),
+    "transformers": Template(
+        yours="model, train_dataset",
+        imports=("from transformers import Trainer, TrainingArguments",),
+        adapter="from eigencurve.adapters.transformers import ScheduleCallback",
+        body="""\
+arguments = TrainingArguments(
+    "output", max_steps=schedule.total_steps, learning_rate=schedule.lr, weight_decay={weight_decay!r}
+)
+trainer = Trainer(model, arguments, train_dataset=train_dataset, callbacks=[ScheduleCallback(schedule)])
+trainer.train()
+""",
+    ),
+    "keras": Template(
+        yours="model, loss, x, y, batch_size, epochs (for {total_steps:,} updates in all)",
+        imports=("import keras",),
+        adapter="from eigencurve.adapters.keras import KerasSchedule",
+        body="""\
+optimizer = keras.optimizers.SGD(KerasSchedule(schedule), momentum=0.9, weight_decay={weight_decay!r})
+model.compile(optimizer=optimizer, loss=loss)
+model.fit(x, y, batch_size=batch_size, epochs=epochs)
+""",
+    ),
+    "optax": Template(
+        yours="params, loss_fn(params, batch), batches ({total_steps:,} of them, over all epochs)",
+        imports=("import jax", "import optax"),
+        adapter="from eigencurve.adapters.optax import optax_schedule",
+        body="""\
+optimizer = optax.chain(
+    optax.add_decayed_weights({weight_decay!r}), optax.sgd(optax_schedule(schedule), momentum=0.9)
+)
+state = optimizer.init(params)
+
+
+@jax.jit
+def step(params, state, batch):
+    gradients = jax.grad(loss_fn)(params, batch)
+    updates, state = optimizer.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state
+
+
+for batch in batches:
+    params, state = step(params, state, batch)
+""",
+    ),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eigencurve import _check
 from eigencurve.spectrum.files import parse_spectrum
-from eigencurve.spectrum.measurement import Measurement, OctaveShares
+from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
@@ -34,7 +34,7 @@ class Subject:
     name: str
     shape: Spectrum | PowerLaw
     weight_decay: float
-    measurement: Measurement | None = None
+    measurement: MeasurementRecord | None = None
     code: str | None = None
     about: str = ""
 
@@ -99,7 +99,7 @@ def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -
     return Subject(f"power law, exponent {law.alpha:g}, condition number {law.kappa:g}", law, decay, code=code)
 
 
-def _decay(spectrum: Spectrum, measurement: Measurement | None, weight_decay: float | None) -> float:
+def _decay(spectrum: Spectrum, measurement: MeasurementRecord | None, weight_decay: float | None) -> float:
     """As given; else as measured with; else none, for a spectrum that needs none."""
     if weight_decay is not None:
         return _check.at_least("prepare", "weight_decay", weight_decay, 0.0)

@@ -20,7 +20,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve._files import write_atomically
-from eigencurve.spectrum.measurement import Measurement, from_fields, to_fields
+from eigencurve.spectrum.measurement import MeasurementRecord, from_fields, to_fields
 from eigencurve.spectrum.spectrum import Spectrum
 
 FORMAT = "eigencurve.spectrum"
@@ -30,7 +30,7 @@ SUFFIXES = (".npz", ".json", ".txt")
 MEASUREMENT = "measurement"
 
 
-def save_spectrum(spectrum: Spectrum, path: str | os.PathLike[str], measurement: Measurement | None = None) -> None:
+def save_spectrum(spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None) -> None:
     """Write ``spectrum`` to ``path`` in the format of its ending (.npz, .json or .txt), atomically.
 
     An existing file is replaced only once the new one is complete.
@@ -44,7 +44,7 @@ def save_spectrum(spectrum: Spectrum, path: str | os.PathLike[str], measurement:
     write_atomically(target, spectrum_bytes(spectrum, _suffix("save_spectrum", target), measurement))
 
 
-def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: Measurement | None = None) -> bytes:
+def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementRecord | None = None) -> bytes:
     """What :func:`save_spectrum` writes to a file of that ending."""
     if not isinstance(spectrum, Spectrum):
         raise TypeError(_check.sentence("save_spectrum", "spectrum", "a Spectrum", spectrum))
@@ -67,12 +67,12 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
     return _load("load_spectrum", Path(path))[0]
 
 
-def load_measurement(path: str | os.PathLike[str]) -> Measurement | None:
+def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:
     """How the spectrum in a file was measured, where the file says so; else None. Errors as for the spectrum."""
     return _load("load_measurement", Path(path))[1]
 
 
-def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum, Measurement | None]:
+def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     """The spectrum and its measurement from a file's bytes; ``source`` is what errors call it."""
     readers = {".npz": _read_npz, ".json": _read_json, ".txt": _read_text}
     if not content.strip():
@@ -80,7 +80,7 @@ def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum,
     return readers[suffix](content, source)
 
 
-def _load(function: str, source: Path) -> tuple[Spectrum, Measurement | None]:
+def _load(function: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     suffix = _suffix(function, source)
     return parse_spectrum(source.read_bytes(), suffix, source)
 
@@ -96,7 +96,7 @@ def _refuse(path: Path, constraint: str, value: object, remedy: str = "") -> NoR
     _check.refuse("load_spectrum", "path", constraint, value, f"The file is {path}." + (f" {remedy}" if remedy else ""))
 
 
-def _npz_bytes(spectrum: Spectrum, measurement: Measurement | None) -> bytes:
+def _npz_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
     buffer = io.BytesIO()
     more = {} if measurement is None else to_fields(measurement)
     arrays: dict[str, Any] = {
@@ -111,7 +111,7 @@ def _npz_bytes(spectrum: Spectrum, measurement: Measurement | None) -> bytes:
     return buffer.getvalue()
 
 
-def _json_bytes(spectrum: Spectrum, measurement: Measurement | None) -> bytes:
+def _json_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
     fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -131,7 +131,7 @@ def _text_bytes(spectrum: Spectrum) -> bytes:
     return ("\n".join(head + rows) + "\n").encode()
 
 
-def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, Measurement | None]:
+def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             fields = {name: archive[name] for name in archive.files}
@@ -154,7 +154,7 @@ def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, Measurement | None]
     return _spectrum(path, fields, None if dim < 0 else dim), _measurement(path, more)
 
 
-def _read_json(content: bytes, path: Path) -> tuple[Spectrum, Measurement | None]:
+def _read_json(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -182,7 +182,7 @@ def _spectrum(path: Path, fields: dict[str, Any], dim: int | None) -> Spectrum:
         raise ValueError(f"load_spectrum: {path}: {error}") from None
 
 
-def _measurement(path: Path, fields: Any) -> Measurement | None:
+def _measurement(path: Path, fields: Any) -> MeasurementRecord | None:
     if not fields:
         return None
     try:

@@ -36,7 +36,7 @@ class OctaveShares:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class MeasurementRecord:
     """What is known of a spectrum beside its eigenvalues; ``print`` shows a summary.
 
     Attributes:
@@ -83,7 +83,7 @@ class Measurement:
         )
 
 
-def to_fields(measurement: Measurement) -> dict[str, Any]:
+def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
     """Flat arrays, numbers and strings; the tridiagonals of all probes one after the other."""
     octaves = measurement.octaves
     return {
@@ -99,7 +99,7 @@ def to_fields(measurement: Measurement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def from_fields(fields: Mapping[str, Any]) -> Measurement:
+def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
     """The measurement that wrote ``fields``.
 
     Raises:
@@ -108,7 +108,7 @@ def from_fields(fields: Mapping[str, Any]) -> Measurement:
     reason, moved = str(fields["reason"]), float(fields["moved"])
     if reason not in REASONS:
         raise ValueError(f"'reason' must be one of {', '.join(REASONS)}, got {reason!r}")
-    return Measurement(
+    return MeasurementRecord(
         octaves=_octaves(fields),
         nodes=_vector(fields["nodes"]),
         weights=_vector(fields["node_weights"]),
