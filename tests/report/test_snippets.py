@@ -14,7 +14,7 @@ from eigencurve.report.snippets import TEMPLATES, snippet
 from eigencurve.report.subject import bytes_subject, file_subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import spectrum_bytes
 
-T, MOMENTUM = 6, 0.9
+T = 6
 # The rate of every step, as PyTorch's optimizers get it.
 RATES_OF_TORCH = """
 rates = []
@@ -24,12 +24,14 @@ register_optimizer_step_pre_hook(lambda optimizer, *_: rates.append(optimizer.pa
 TORCH_AGREES = """
 assert rates == schedule.values().tolist(), rates
 """
-# A loss whose gradient is 1 whatever the parameter: after SGD with momentum it is minus the sum of the velocities.
-SUM_OF_STEPS = f"""
+# A loss whose gradient is 1 whatever the parameter: from 0 it goes to minus the sum of the steps. Keras multiplies by
+# the rate before it adds to the velocity, optax after it.
+SUM_OF_STEPS = """
 velocity = expected = 0.0
 for rate in schedule.values():
-    velocity = {MOMENTUM} * velocity + rate
-    expected -= velocity
+    velocity = 0.9 * velocity + {added}
+    expected -= {step}
+assert abs(float({parameter}) - expected) < 1e-5 * abs(expected), expected
 """
 YOURS = {
     "torch": RATES_OF_TORCH
@@ -77,8 +79,8 @@ CHECKS = {
     "torch": TORCH_AGREES + "assert scheduler.last_epoch == 6\n",
     "lightning": TORCH_AGREES,
     "transformers": TORCH_AGREES,
-    "keras": SUM_OF_STEPS + "assert abs(float(model.get_weights()[0][0, 0]) - expected) < 1e-5 * abs(expected)\n",
-    "optax": SUM_OF_STEPS + "assert abs(float(params[0]) - expected) < 1e-5 * abs(expected)\n",
+    "keras": SUM_OF_STEPS.format(added="rate", step="velocity", parameter="model.get_weights()[0][0, 0]"),
+    "optax": SUM_OF_STEPS.format(added="1", step="rate * velocity", parameter="params[0]"),
 }
 
 

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_new, show_json, write, writer_for
+from eigencurve.commands.output import require_writable, show_json, write
 from eigencurve.commands.shell import new_app
 from eigencurve.experiments.origin import origin_here
 from eigencurve.hessian import GaussNewtonOperator, HessianOperator, SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.estimate import TYPICAL_STEPS
-from eigencurve.spectrum.files import spectrum_bytes
+from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 
 app = new_app()
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -67,7 +67,7 @@ def estimate(
       eigencurve estimate my_project.training:problem -o spectrum.npz
       eigencurve estimate train:problem --checkpoint run.npz --memory-budget 2GB --weight-decay 1e-4
     """
-    require_new([output], force)
+    require_writable([output], SUFFIXES, force)
     budget = None if memory_budget is None else size_of(memory_budget)
     model, loss_fn, batches = load_problem(problem)
     patterns = parameters or None
@@ -77,7 +77,7 @@ def estimate(
     found = estimate_spectrum(
         operator, num_steps, num_probes, seed, limit, weight_decay, steps, budget, checkpoint, progress=True
     )
-    content = writer_for(output, _writers(found))()
+    content = _content(found, output.suffix.lower())
     if as_json:
         facts = ("num_products", "num_distinct", "reason", "weight_decay", "seconds")
         show_json({"output": str(output), "dim": operator.dim, **{name: getattr(found, name) for name in facts}})
@@ -109,7 +109,7 @@ def load_problem(word: str) -> tuple[Any, Any, Any]:
     except Exception as error:
         raise RuntimeError(f"{word} failed with {type(error).__name__}: {error} (--debug shows where)") from error
     if not isinstance(made, tuple) or len(made) != 3:
-        raise ValueError(f"{word} must return (model, loss_fn, batches), got {type(made).__name__}.")
+        raise ValueError(f"{word} must return (model, loss_fn, batches), got {_kind(made)}.")
     return made
 
 
@@ -126,13 +126,13 @@ def size_of(text: str) -> int:
         raise ValueError(f"'--memory-budget' must be a size such as 2GB, got {text!r}.") from None
 
 
-def _writers(found: SpectrumEstimate) -> dict[str, Any]:
-    origin = origin_here()
-    made_by = "eigencurve " + shlex.join(sys.argv[1:])
-    versions = ", ".join(f"{name} {number}" for name, number in origin.versions.items())
-    measurement = found.measurement(f"{made_by} ({versions})")
-    return {
-        ".npz": lambda: spectrum_bytes(found.spectrum, ".npz", measurement),
-        ".json": lambda: spectrum_bytes(found.spectrum, ".json", measurement),
-        ".txt": lambda: spectrum_bytes(found.spectrum, ".txt"),
-    }
+def _content(found: SpectrumEstimate, suffix: str) -> bytes:
+    if suffix == ".txt":
+        return spectrum_bytes(found.spectrum, suffix)
+    versions = ", ".join(f"{name} {number}" for name, number in origin_here().versions.items())
+    made_by = f"eigencurve {shlex.join(sys.argv[1:])} ({versions})"
+    return spectrum_bytes(found.spectrum, suffix, found.measurement(made_by))
+
+
+def _kind(value: object) -> str:
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_new, show_json, write, writer_for
-from eigencurve.commands.schedule import schedule_writers
+from eigencurve.commands.output import require_writable, show_json, write
+from eigencurve.commands.schedule import SCHEDULE_SUFFIXES, schedule_content
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import needed_subject
 from eigencurve.theory.quadratic import NoisyQuadratic
@@ -47,13 +47,13 @@ def optimal(
       eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --json
     """
     files = output or []
-    require_new(files, force)
+    require_writable(files, SCHEDULE_SUFFIXES, force)
     subject = needed_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     limit = 2 / subject.spectrum.L if max_lr is None else max_lr
     found = NoisyQuadratic(subject.spectrum, noise, initial_error).search_best(total, limit)
     facts = {"loss": found.loss, "lower_bound": found.lower_bound, "start": found.start, "status": found.status}
-    contents = [writer_for(path, schedule_writers(found.schedule))() for path in files]
+    contents = [schedule_content(found.schedule, path) for path in files]
     if as_json:
         show_json({"total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()})
     else:

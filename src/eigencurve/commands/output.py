@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,13 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
         typer.echo(line.rstrip())
 
 
-def require_new(paths: Sequence[Path], force: bool) -> None:
-    """Refuse, before any work is done, to overwrite a file or to write into a folder that is not there."""
+def require_writable(paths: Sequence[Path], endings: Sequence[str], force: bool) -> None:
+    """Refuse, before any work is done, another ending, to overwrite a file, or a folder that is not there."""
     for path in paths:
-        if path == Path("-"):
+        if str(path) == "-":
             continue
+        if path.suffix.lower() not in endings:
+            raise ValueError(f"{path}: the name must end in {', '.join(endings)}.")
         if path.is_dir():
             raise ValueError(f"{path} is a folder.")
         if path.exists() and not force:
@@ -59,18 +61,10 @@ def read(path: Path) -> bytes:
 
 def write(path: Path, content: bytes) -> None:
     """Write a file in one step and say so on standard error; ``-`` is standard output."""
-    if path == Path("-"):
+    if str(path) == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
     write_atomically(path, content)
     typer.echo(f"wrote {path}", err=True)
-
-
-def writer_for(path: Path, writers: dict[str, Callable[[], bytes]]) -> Callable[[], bytes]:
-    """The one of ``writers`` for the ending of ``path``."""
-    suffix = path.suffix.lower()
-    if suffix not in writers:
-        raise ValueError(f"{path}: the name must end in {', '.join(writers)}.")
-    return writers[suffix]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_new, write, writer_for
+from eigencurve.commands.output import require_writable, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import any_subject
 from eigencurve.experiments.store import Store
@@ -55,7 +55,7 @@ def report(
       eigencurve report resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --noise 1e4
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
-    require_new([output], force)
+    require_writable([output], (".html", ".htm"), force)
     subject = any_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("What is the report about? Give a spectrum (or --power-law and --kappa), --store, or both.")
@@ -67,10 +67,7 @@ def report(
     panels = [] if store is None else _panels(store)
     command = "eigencurve " + shlex.join(sys.argv[1:])
     page = report_page(recipe, Expectation(noise, initial_error, max_lr, best), panels, command)
-    if str(output) == "-":
-        typer.echo(page, nl=False)
-    else:
-        write(output, writer_for(output, {".html": page.encode, ".htm": page.encode})())
+    write(output, page.encode())
 
 
 def _panels(path: Path) -> list[Panel]:

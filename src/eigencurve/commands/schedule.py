@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import read, require_new, show_json, write, writer_for
+from eigencurve.commands.output import read, require_writable, show_json, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import any_subject
 from eigencurve.report.exports import FIGURE_SUFFIXES, csv_bytes, figure_bytes, json_bytes
@@ -21,6 +19,7 @@ from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 
 app = new_app()
+SCHEDULE_SUFFIXES = (".json", ".csv", *FIGURE_SUFFIXES)
 EXPLANATION = (
     "Each interval serves one group of eigenvalues, the flattest directions first; its length grows with the square\n"
     "root of how many there are. Within it the rate falls as 1/(1 + slope t)."
@@ -84,7 +83,7 @@ def schedule(
     as_json = as_json or (len(files) < len(output or []) and not as_csv and code is None)
     if as_json + as_csv + (code is not None) > 1:
         raise ValueError("Give one of --json, --csv and --code; files can be written beside it with -o.")
-    require_new(files, force)
+    require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     given = {name: value for name, value in settings.items() if value is not None}
     if load is not None:
         if given or warmup or any(word is not None for word in (spectrum, power_law, steps, epochs)):
@@ -96,7 +95,7 @@ def schedule(
         decay = weight_decay or 0.0 if subject is None else subject.weight_decay
         making = Recipe(kind.replace("-", "_"), total, lr, subject, warmup, given, decay)
     program = snippet(code or "torch", making)
-    contents = [writer_for(path, _writers(making.schedule, program))() for path in files]
+    contents = [_content(making.schedule, path, program) for path in files]
     if as_json:
         show_json(making.schedule.to_dict())
     elif as_csv:
@@ -120,23 +119,20 @@ def schedule_text(schedule: Schedule) -> str:
     return "\n".join([*lines, "", schedule.preview()])
 
 
-def schedule_writers(schedule: Schedule) -> dict[str, Callable[[], bytes]]:
-    """How a schedule is written, by the ending of the file's name."""
-    return {
-        ".json": lambda: json_bytes(schedule.to_dict()),
-        ".csv": lambda: csv_bytes(schedule),
-        **{suffix: partial(_figure, schedule, suffix) for suffix in FIGURE_SUFFIXES},
-    }
-
-
-def _writers(schedule: Schedule, program: str) -> dict[str, Callable[[], bytes]]:
-    return {**schedule_writers(schedule), ".py": program.encode}
-
-
-def _figure(schedule: Schedule, suffix: str) -> bytes:
+def schedule_content(schedule: Schedule, path: Path) -> bytes:
+    """What a file of that name holds, by its ending: one of ``SCHEDULE_SUFFIXES``."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return json_bytes(schedule.to_dict())
+    if suffix == ".csv":
+        return csv_bytes(schedule)
     from eigencurve.report.figures import schedule_figure  # matplotlib, for those who ask for a figure
 
     return figure_bytes(schedule_figure(schedule), suffix)
+
+
+def _content(schedule: Schedule, path: Path, program: str) -> bytes:
+    return program.encode() if path.suffix.lower() == ".py" else schedule_content(schedule, path)
 
 
 def _steps_of(text: str | None) -> tuple[int, ...] | None:

@@ -93,7 +93,8 @@ def say(error: Exception) -> int:
     if hasattr(error, "format_message"):  # of the parser
         context = getattr(error, "ctx", None)
         where = f" See '{context.command_path} --help'." if context is not None else ""
-        typer.echo(f"error: {_one_line(error.format_message())}{where}", err=True)
+        message = _one_line(error.format_message())
+        typer.echo(f"error: {message}{'' if message[-1:] in '.?!' else '.'}{where}", err=True)
         return WRONG_USE
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         typer.echo(f"error: {os.fsdecode(error.filename)}: no such file or folder", err=True)

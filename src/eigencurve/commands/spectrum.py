@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_new, show_json, show_table, write, writer_for
+from eigencurve.commands.output import require_writable, show_json, show_table, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import needed_subject, subject_of
 from eigencurve.report.exports import FIGURE_SUFFIXES, figure_bytes
 from eigencurve.report.spectra import SpectrumComparison, compare_spectra
 from eigencurve.report.subject import Subject
 from eigencurve.spectrum.describe import describe_spectrum
-from eigencurve.spectrum.files import spectrum_bytes
+from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
 
-app = new_app(help="Show, plot, convert or compare spectra.")
+app = new_app()
 TYPICAL_STEPS = 39_100
+
+
+@app.callback()
+def spectrum() -> None:
+    """Show, plot, convert or compare spectra.
+
+    \b
+    Examples:
+      eigencurve spectrum show spectrum.npz
+      eigencurve spectrum plot spectrum.npz -o spectrum.png
+    """
 
 
 @app.command()
@@ -61,10 +70,12 @@ def plot(
       eigencurve spectrum plot spectrum.npz -o spectrum.png
       eigencurve spectrum plot resnet20_cifar10 -o figure.pdf --title "ResNet-20"
     """
-    require_new([output], force)
+    require_writable([output], FIGURE_SUFFIXES, force)
     subject = needed_subject(spectrum, power_law, kappa, weight_decay)
-    writers = {suffix: partial(_figure, subject, title, suffix) for suffix in FIGURE_SUFFIXES}
-    write(output, writer_for(output, dict(writers))())
+    from eigencurve.report.figures import octave_figure  # matplotlib, for those who ask for a figure
+
+    drawn = octave_figure(subject, subject.name if title is None else title)
+    write(output, figure_bytes(drawn, output.suffix.lower()))
 
 
 @app.command()
@@ -82,7 +93,7 @@ def convert(
       eigencurve spectrum convert published.txt spectrum.npz
       eigencurve spectrum convert resnet20_cifar10 -
     """
-    require_new([output], force)
+    require_writable([output], SUFFIXES, force)
     convert_subject(subject_of(spectrum, weight_decay=0.0), output)
 
 
@@ -133,16 +144,10 @@ def convert_subject(subject: Subject, output: Path) -> None:
     """A spectrum to a file in the format of its ending."""
     if isinstance(subject.shape, PowerLaw):
         raise TypeError("a power law has no eigenvalues to write.")
-    as_json = partial(spectrum_bytes, subject.shape, ".json", subject.measurement)
-    writers: dict[str, Callable[[], bytes]] = {
-        ".npz": partial(spectrum_bytes, subject.shape, ".npz", subject.measurement),
-        ".json": as_json,
-        ".txt": partial(spectrum_bytes, subject.shape, ".txt"),
-    }
-    content = as_json() if str(output) == "-" else writer_for(output, writers)()
-    if output.suffix.lower() == ".txt" and subject.measurement is not None:
+    suffix = ".json" if str(output) == "-" else output.suffix.lower()
+    if suffix == ".txt" and subject.measurement is not None:
         typer.echo("note: how it was measured is not in the text format", err=True)
-    write(output, content)
+    write(output, spectrum_bytes(subject.shape, suffix, None if suffix == ".txt" else subject.measurement))
 
 
 def _facts(subject: Subject) -> dict[str, Any]:
@@ -163,12 +168,6 @@ def _facts(subject: Subject) -> dict[str, Any]:
             "seconds": known.seconds, "made_by": known.made_by,
         },
     }  # fmt: skip
-
-
-def _figure(subject: Subject, title: str | None, suffix: str) -> bytes:
-    from eigencurve.report.figures import octave_figure  # matplotlib, for those who ask for a figure
-
-    return figure_bytes(octave_figure(subject, subject.name if title is None else title), suffix)
 
 
 def _comparison_fields(compared: SpectrumComparison) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_new, show_json, show_table
+from eigencurve.commands.output import require_writable, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import convert_subject, show_subject
 from eigencurve.report.subject import zoo_subject
+from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 
 app = new_app(invoke_without_command=True)
@@ -59,5 +60,5 @@ def export(
     Example:
       eigencurve zoo export resnet20_cifar10 spectrum.npz
     """
-    require_new([output], force)
+    require_writable([output], SUFFIXES, force)
     convert_subject(zoo_subject(name), output)

@@ -30,7 +30,9 @@ SUFFIXES = (".npz", ".json", ".txt")
 MEASUREMENT = "measurement"
 
 
-def save_spectrum(spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None) -> None:
+def save_spectrum(
+    spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None
+) -> None:
     """Write ``spectrum`` to ``path`` in the format of its ending (.npz, .json or .txt), atomically.
 
     An existing file is replaced only once the new one is complete.
