@@ -61,6 +61,8 @@ CASES = {
     "schedule_limit": case("schedule small.txt --weight-decay 5e-4 --steps 500 --beta 1"),
     "schedule_stdin": case("schedule - --steps 100 --weight-decay 1e-3", SPECTRUM),
     "schedule_warmup": case("schedule LAW --steps 200 --warmup 50"),
+    "schedule_half_an_epoch": case("schedule --kind linear --epochs 0.5 --steps-per-epoch 30 --warmup 20% --csv"),
+    "schedule_wrong_warmup": case("schedule --kind linear --steps 30 --warmup long"),
     "schedule_cosine": case("schedule --kind cosine --steps 100 --lr 0.3"),
     "schedule_multistep": case("schedule --kind multistep --steps 90 --milestones 30,60 --factor 10"),
     "schedule_csv": case("schedule --kind step-decay --steps 8 --lr 0.8 --csv"),

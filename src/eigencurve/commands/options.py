@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eigencurve import _check
+from eigencurve.schedules import units
 
 SUFFIXES = (".npz", ".json", ".txt")
 
@@ -67,8 +68,9 @@ Code = Annotated[
     ),
 ]
 Steps = Annotated[int | None, typer.Option(help="Steps of the optimizer in the whole run.")]
-Epochs = Annotated[int | None, typer.Option(help="Length of the run, with --steps-per-epoch.")]
+Epochs = Annotated[float | None, typer.Option(help="Length of the run, with --steps-per-epoch.")]
 StepsPerEpoch = Annotated[int | None, typer.Option(help="Examples over batch size, for --epochs.")]
+Warmup = Annotated[str, typer.Option(metavar="STEPS", help="Linear warmup, counted in the run: 500 steps, or 5%.")]
 Noise = Annotated[float, typer.Option(help="Gradient noise sigma^2, per eigenvalue: covariance sigma^2 H.")]
 InitialError = Annotated[float, typer.Option(help="lambda (w_0 - w_*)^2 of every coordinate at the start.")]
 MaxLr = Annotated[float | None, typer.Option(help="The largest rate allowed. Default: 2/L, the limit of stability.")]
@@ -76,7 +78,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 
 
-def total_steps(steps: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
+def total_steps(steps: int | None, epochs: float | None, steps_per_epoch: int | None) -> int:
     """The length of a run from ``--steps``, or from ``--epochs`` and ``--steps-per-epoch``."""
     if steps is not None:
         if epochs is not None or steps_per_epoch is not None:
@@ -84,5 +86,13 @@ def total_steps(steps: int | None, epochs: int | None, steps_per_epoch: int | No
         return _check.whole("schedule", "steps", steps, minimum=1)
     if epochs is None or steps_per_epoch is None:
         raise ValueError("How long is the run? Give --steps, or --epochs and --steps-per-epoch.")
-    per_epoch = _check.whole("schedule", "steps_per_epoch", steps_per_epoch, minimum=1)
-    return _check.whole("schedule", "epochs", epochs, minimum=1) * per_epoch
+    return units.whole_steps("schedule", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
+
+
+def warmup_steps(text: str, total: int) -> int:
+    """Steps of warmup from a number, or from a share of the run such as 5%."""
+    try:
+        length = units.fraction(float(text[:-1]) / 100) if text.endswith("%") else int(text)
+    except ValueError:
+        raise ValueError(f"--warmup must be steps such as 500, or a share such as 5%, got {text!r}.") from None
+    return units.whole_steps("schedule", "warmup", length, minimum=0, total=total)

@@ -34,7 +34,7 @@ def report(
     steps_per_epoch: options.StepsPerEpoch = None,
     lr: Annotated[float, typer.Option(help="The initial learning rate of the schedule.")] = 0.1,
     min_lr: Annotated[float | None, typer.Option(help="The last step's rate. Default: the curve as it is.")] = None,
-    warmup: Annotated[int, typer.Option(help="Steps of linear warmup, counted in the run.")] = 0,
+    warmup: options.Warmup = "0",
     beta: Annotated[float, typer.Option(help="Ratio of the groups' edges; 1 is the limit.")] = 2.0,
     allocation: Annotated[str, typer.Option(help="Interval lengths, sqrt or optimal.")] = "sqrt",
     weight_decay: options.WeightDecay = None,
@@ -63,7 +63,9 @@ def report(
     if subject is not None:
         total = options.total_steps(steps, epochs, steps_per_epoch)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
-        recipe = Recipe("eigencurve", total, lr, subject, warmup, settings, subject.weight_decay)
+        recipe = Recipe(
+            "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay
+        )
     panels = [] if store is None else _panels(store)
     command = "eigencurve " + shlex.join(sys.argv[1:])
     page = report_page(recipe, Expectation(noise, initial_error, max_lr, best), panels, command)

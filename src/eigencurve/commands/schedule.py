@@ -37,7 +37,7 @@ def schedule(
     steps_per_epoch: options.StepsPerEpoch = None,
     lr: Annotated[float, typer.Option(help="The initial learning rate; after a warmup, the peak.")] = 0.1,
     min_lr: Annotated[float | None, typer.Option(help="The last step's rate. Default: the kind's own.")] = None,
-    warmup: Annotated[int, typer.Option(help="Steps of linear warmup, counted in the run.")] = 0,
+    warmup: options.Warmup = "0",
     weight_decay: options.WeightDecay = None,
     beta: Annotated[
         float | None, typer.Option(help="Eigencurve: ratio of the groups' edges, 2; 1 is the limit.")
@@ -86,14 +86,14 @@ def schedule(
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     given = {name: value for name, value in settings.items() if value is not None}
     if load is not None:
-        if given or warmup or any(word is not None for word in (spectrum, power_law, steps, epochs)):
+        if given or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
             raise ValueError("--load takes a schedule as it is: leave the options that make one out.")
         making: Making = load_schedule(load, read(load))
     else:
         subject = any_subject(spectrum, power_law, kappa, weight_decay)
         total = options.total_steps(steps, epochs, steps_per_epoch)
         decay = weight_decay or 0.0 if subject is None else subject.weight_decay
-        making = Recipe(kind.replace("-", "_"), total, lr, subject, warmup, given, decay)
+        making = Recipe(kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay)
     program = snippet(code or "torch", making)
     contents = [_content(making.schedule, path, program) for path in files]
     if as_json:
