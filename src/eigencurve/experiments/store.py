@@ -149,6 +149,12 @@ class Store:
             connection.executemany("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
             connection.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows])
 
+    def experiments(self) -> list[str]:
+        """The names of all experiments that have finished runs."""
+        with self._connection() as connection:
+            found = connection.execute("SELECT DISTINCT experiment FROM runs ORDER BY experiment").fetchall()
+        return [name for (name,) in found]
+
     def rows(self, experiment: str) -> list[dict[str, Any]]:
         """Everything that is known of an experiment's runs, as plain values."""
         with self._connection() as connection:

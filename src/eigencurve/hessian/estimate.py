@@ -17,9 +17,10 @@ from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
 from eigencurve.hessian.lanczos import LanczosRun, Problem, Recurrence, make_run, without_copies
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
-from eigencurve.hessian.octaves import OctaveShares, octave_shares
+from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settling import LAST_QUARTER, Settling
+from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -64,17 +65,13 @@ class SpectrumEstimate:
     plan: MemoryPlan
     seconds: float
 
+    def measurement(self, made_by: str = "") -> MeasurementRecord:
+        """What :func:`eigencurve.save_spectrum` keeps beside the spectrum: error bars, nodes, tridiagonals, facts."""
+        common = {f.name: getattr(self, f.name) for f in dataclasses.fields(MeasurementRecord) if f.name != "made_by"}
+        return MeasurementRecord(**common, made_by=made_by)
+
     def __str__(self) -> str:
-        why = {
-            "settled": f"the schedule moved by {self.moved:.2%} over the last quarter of the steps",
-            "num_steps": f"the steps were used up; the schedule still moved by {self.moved:.2%} over the last quarter",
-            "exact": "the Krylov space was exhausted: every eigenvalue that the probe sees was found",
-        }
-        return (
-            f"{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
-            f"stopped ({self.reason}): {why[self.reason]}\n"
-            f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
-        )
+        return str(self.measurement())
 
 
 def estimate_spectrum(

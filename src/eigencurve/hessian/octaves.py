@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._arrays import Array, frozen
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, group
+from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.spectrum import Spectrum, prepare
-
-
-@dataclass(frozen=True, eq=False)
-class OctaveShares:
-    r"""The share of |λ| + weight decay in :math:`[\mu 2^i, \mu 2^{i+1})`, and its standard error.
-
-    Attributes:
-        index: i, of the non-empty octaves.
-        lower: :math:`\mu 2^i`.
-        share: of the eigenvalues; sums to 1.
-        error: standard error, from the probes and from the steps together.
-    """
-
-    index: IntArray
-    lower: Array
-    share: Array
-    error: Array
-
-    def __str__(self) -> str:
-        rows = zip(self.index, self.lower, self.share, self.error, strict=True)
-        return "\n".join(f"  {i:>3}  from {low:<9.3g} {share:>9.3e} +- {error:.1e}" for i, low, share, error in rows)
 
 
 def octave_shares(

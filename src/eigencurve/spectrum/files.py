@@ -2,6 +2,7 @@
 
 All three keep every float64 exactly. The text format is the published one, "eigenvalue density" a line; a
 comment line ``# dim N`` carries the number of parameters. Files from elsewhere are parsed, never executed.
+The first two may also hold how the spectrum was measured; readers that do not know of it still read the spectrum.
 """
 
 from __future__ import annotations
@@ -19,23 +20,42 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve._files import write_atomically
+from eigencurve.spectrum.measurement import MeasurementRecord, from_fields, to_fields
 from eigencurve.spectrum.spectrum import Spectrum
 
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
 SUFFIXES = (".npz", ".json", ".txt")
+# What the names of a measurement's arrays begin with in an .npz archive; in JSON they are an object of that name.
+MEASUREMENT = "measurement"
 
 
-def save_spectrum(spectrum: Spectrum, path: str | os.PathLike[str]) -> None:
+def save_spectrum(
+    spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None
+) -> None:
     """Write ``spectrum`` to ``path`` in the format of its ending (.npz, .json or .txt), atomically.
 
     An existing file is replaced only once the new one is complete.
+
+    Args:
+        spectrum: any.
+        path: of the file.
+        measurement: how it was measured, to be kept beside it (``estimate.measurement()``); not in a .txt.
     """
+    target = Path(path)
+    write_atomically(target, spectrum_bytes(spectrum, _suffix("save_spectrum", target), measurement))
+
+
+def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementRecord | None = None) -> bytes:
+    """What :func:`save_spectrum` writes to a file of that ending."""
     if not isinstance(spectrum, Spectrum):
         raise TypeError(_check.sentence("save_spectrum", "spectrum", "a Spectrum", spectrum))
-    writers = {".npz": _npz_bytes, ".json": _json_bytes, ".txt": _text_bytes}
-    target = Path(path)
-    write_atomically(target, writers[_suffix("save_spectrum", target)](spectrum))
+    if measurement is not None and suffix == ".txt":
+        remedy = "Leave it out, or save to .npz or .json."
+        _check.refuse("save_spectrum", "measurement", "None for a .txt file, which cannot hold it", "one", remedy)
+    if suffix == ".txt":
+        return _text_bytes(spectrum)
+    return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, measurement)
 
 
 def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
@@ -46,13 +66,25 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
         ValueError: the file is empty, damaged, of another kind, or holds a bad value (with its line number in a
             text file). Pickled objects are refused, not loaded.
     """
+    return _load("load_spectrum", Path(path))[0]
+
+
+def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:
+    """How the spectrum in a file was measured, where the file says so; else None. Errors as for the spectrum."""
+    return _load("load_measurement", Path(path))[1]
+
+
+def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
+    """The spectrum and its measurement from a file's bytes; ``source`` is what errors call it."""
     readers = {".npz": _read_npz, ".json": _read_json, ".txt": _read_text}
-    source = Path(path)
-    reader = readers[_suffix("load_spectrum", source)]
-    content = source.read_bytes()
     if not content.strip():
         _refuse(source, "not empty", "an empty file")
-    return reader(content, source)
+    return readers[suffix](content, source)
+
+
+def _load(function: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
+    suffix = _suffix(function, source)
+    return parse_spectrum(source.read_bytes(), suffix, source)
 
 
 def _suffix(function: str, path: Path) -> str:
@@ -66,17 +98,22 @@ def _refuse(path: Path, constraint: str, value: object, remedy: str = "") -> NoR
     _check.refuse("load_spectrum", "path", constraint, value, f"The file is {path}." + (f" {remedy}" if remedy else ""))
 
 
-def _npz_bytes(spectrum: Spectrum) -> bytes:
+def _npz_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
     buffer = io.BytesIO()
-    dim = np.int64(-1 if spectrum.dim is None else spectrum.dim)
-    np.savez_compressed(
-        buffer, format=np.str_(FORMAT), version=np.int64(VERSION), eigenvalues=spectrum.eigenvalues,
-        weights=spectrum.weights, dim=dim,
-    )  # fmt: skip
+    more = {} if measurement is None else to_fields(measurement)
+    arrays: dict[str, Any] = {
+        "format": np.str_(FORMAT),
+        "version": np.int64(VERSION),
+        "eigenvalues": spectrum.eigenvalues,
+        "weights": spectrum.weights,
+        "dim": np.int64(-1 if spectrum.dim is None else spectrum.dim),
+        **{f"{MEASUREMENT}.{name}": np.asarray(value) for name, value in more.items()},
+    }
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 
-def _json_bytes(spectrum: Spectrum) -> bytes:
+def _json_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
     fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -84,6 +121,9 @@ def _json_bytes(spectrum: Spectrum) -> bytes:
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "weights": spectrum.weights.tolist(),
     }
+    if measurement is not None:
+        more = to_fields(measurement).items()
+        fields[MEASUREMENT] = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in more}
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
@@ -93,7 +133,7 @@ def _text_bytes(spectrum: Spectrum) -> bytes:
     return ("\n".join(head + rows) + "\n").encode()
 
 
-def _read_npz(content: bytes, path: Path) -> Spectrum:
+def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             fields = {name: archive[name] for name in archive.files}
@@ -111,10 +151,12 @@ def _read_npz(content: bytes, path: Path) -> Spectrum:
     ) as error:
         _refuse(path, "an .npz archive of plain arrays", str(error), "Pickled objects are not loaded.")
     _require_version(path, kind, version)
-    return _spectrum(path, fields, None if dim < 0 else dim)
+    start = f"{MEASUREMENT}."
+    more = {name.removeprefix(start): value for name, value in fields.items() if name.startswith(start)}
+    return _spectrum(path, fields, None if dim < 0 else dim), _measurement(path, more)
 
 
-def _read_json(content: bytes, path: Path) -> Spectrum:
+def _read_json(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -122,7 +164,7 @@ def _read_json(content: bytes, path: Path) -> Spectrum:
     if not isinstance(fields, dict):
         _refuse(path, "a JSON object", fields)
     _require_version(path, fields.get("format"), fields.get("version"))
-    return _spectrum(path, fields, fields.get("dim"))
+    return _spectrum(path, fields, fields.get("dim")), _measurement(path, fields.get(MEASUREMENT) or {})
 
 
 def _require_version(path: Path, kind: object, version: object) -> None:
@@ -142,7 +184,16 @@ def _spectrum(path: Path, fields: dict[str, Any], dim: int | None) -> Spectrum:
         raise ValueError(f"load_spectrum: {path}: {error}") from None
 
 
-def _read_text(content: bytes, path: Path) -> Spectrum:
+def _measurement(path: Path, fields: Any) -> MeasurementRecord | None:
+    if not fields:
+        return None
+    try:
+        return from_fields(fields)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        _refuse(path, "a file whose measurement is complete", f"{type(error).__name__}: {error}")
+
+
+def _read_text(content: bytes, path: Path) -> tuple[Spectrum, None]:
     try:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -155,7 +206,7 @@ def _read_text(content: bytes, path: Path) -> Spectrum:
     if not rows:
         _refuse(path, "a file with at least one eigenvalue", "only comments")
     table: Array = np.array(rows)
-    return _spectrum(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, _text_dim(lines))
+    return _spectrum(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, _text_dim(lines)), None
 
 
 def _row(path: Path, number: int, line: str) -> tuple[float, float]:

@@ -59,10 +59,10 @@ def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
     return _within(schedule, limit * math.exp(choice), max_lr)
 
 
-def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> dict[str, Schedule]:
-    """The schedules of today at peak rate ``max_lr``, Eigencurve, and the best one of a few single eigenvalues."""
-    T, lr = total_steps, max_lr
-    classics: dict[str, Schedule] = {
+def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str, Schedule]:
+    """The schedules of today at peak rate ``lr``, and Eigencurve with its two ways of sharing out the steps."""
+    T = total_steps
+    usual: dict[str, Schedule] = {
         "constant": constant(T, lr),
         "linear": linear(T, lr),
         "cosine": cosine(T, lr),
@@ -73,10 +73,16 @@ def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr
         "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
     }
     if spectrum.kappa > 1:
-        classics["eigencurve"] = eigencurve(spectrum, T, lr)
-        classics["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
+        usual["eigencurve"] = eigencurve(spectrum, T, lr)
+        usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
+    return usual
+
+
+def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> dict[str, Schedule]:
+    """The usual schedules at peak rate ``max_lr``, and the best one of a few single eigenvalues."""
+    classics = usual_schedules(spectrum, total_steps, max_lr)
     for node in np.unique(np.linspace(0, len(nodes) - 1, 5).astype(int)):
-        classics[f"best for {nodes.lam[node]:.3g}"] = greedy_schedule(nodes, int(node), T, lr)
+        classics[f"best for {nodes.lam[node]:.3g}"] = greedy_schedule(nodes, int(node), total_steps, max_lr)
     return classics
 
 

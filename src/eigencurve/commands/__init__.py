@@ -1,0 +1,1 @@
+"""One module a command. Imported by :mod:`eigencurve.cli` when the command is called."""

@@ -1,0 +1,138 @@
+"""``eigencurve estimate``: measure the spectrum of a model."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eigencurve.commands import options
+from eigencurve.commands.output import require_writable, show_json, write
+from eigencurve.commands.shell import new_app
+from eigencurve.experiments.origin import origin_here
+from eigencurve.hessian import GaussNewtonOperator, HessianOperator, SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.estimate import TYPICAL_STEPS
+from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+
+app = new_app()
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+@app.command()
+def estimate(
+    problem: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:FUNCTION", help="The function returns (model, loss_fn, batches); it takes no arguments."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .npz, .json or .txt.")] = Path("spectrum.npz"),
+    num_steps: Annotated[int, typer.Option(help="The most Lanczos steps of a probe, one product each.")] = 250,
+    num_probes: Annotated[int, typer.Option(help="Random directions to average; one does for a large model.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the probes.")] = 0,
+    settle: Annotated[
+        float, typer.Option(help="Stop when the schedule has moved by less than this; 0 takes all steps.")
+    ] = 0.02,
+    weight_decay: Annotated[float, typer.Option(help="Of the training run that the schedule is for.")] = 5e-4,
+    steps: Annotated[int, typer.Option(help="Length of that run, for --settle.")] = TYPICAL_STEPS,
+    memory_budget: Annotated[
+        str | None, typer.Option(help="For all vectors, as in 2GB. Default: a quarter of what is free.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file to save to and to go on from after Ctrl-C or a crash.")
+    ] = None,
+    gauss_newton: Annotated[bool, typer.Option("--gauss-newton", help="The Gauss-Newton matrix instead.")] = False,
+    parameters: Annotated[
+        list[str] | None, typer.Option(help="Only parameters of these names, as in 'layer3.*'; may be repeated.")
+    ] = None,
+    microbatch: Annotated[int | None, typer.Option(help="The most examples in memory at a time.")] = None,
+    mode: Annotated[str, typer.Option(help="Measure the model in eval or train mode, or keep it as it is.")] = "eval",
+    as_json: options.AsJson = False,
+    force: options.Force = False,
+) -> None:
+    """Measure the spectrum of a PyTorch model's loss.
+
+    MODULE is imported with the current folder on Python's path. The model should be trained or nearly so; a few
+    hundred examples do. loss_fn(model(x), y) is the mean over a batch; batches are a tuple of tensors (x, y), a list
+    of such pairs, or a DataLoader.
+
+    \b
+    Examples:
+      eigencurve estimate my_project.training:problem -o spectrum.npz
+      eigencurve estimate train:problem --checkpoint run.npz --memory-budget 2GB --weight-decay 1e-4
+    """
+    require_writable([output], SUFFIXES, force)
+    budget = None if memory_budget is None else size_of(memory_budget)
+    model, loss_fn, batches = load_problem(problem)
+    patterns = parameters or None
+    kind = GaussNewtonOperator if gauss_newton else HessianOperator
+    operator = kind(model, loss_fn, batches, parameters=patterns, microbatch=microbatch, mode=mode)
+    limit = settle if settle > 0 else None
+    found = estimate_spectrum(
+        operator, num_steps, num_probes, seed, limit, weight_decay, steps, budget, checkpoint, progress=True
+    )
+    content = _content(found, output.suffix.lower())
+    if as_json:
+        facts = ("num_products", "num_distinct", "reason", "weight_decay", "seconds")
+        show_json({"output": str(output), "dim": operator.dim, **{name: getattr(found, name) for name in facts}})
+    else:
+        typer.echo(f"{operator.dim:,} parameters, {operator.num_examples:,} examples\n{found}")
+    write(output, content)
+    if not as_json:
+        typer.echo(f"next: eigencurve schedule {shlex.quote(str(output))} --steps {steps} --lr 0.1")
+
+
+def load_problem(word: str) -> tuple[Any, Any, Any]:
+    """What the function named ``module:function`` returns, with the current folder importable."""
+    module_name, colon, name = word.partition(":")
+    if not (module_name and colon and name):
+        raise ValueError(f"'MODULE:FUNCTION' must be such as my_project.training:problem, got {word!r}.")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module_name.startswith(error.name):
+            raise ValueError(f"there is no module {error.name!r} here or on Python's path.") from None
+        raise
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ValueError(f"module {module_name!r} has no function {name!r}.")
+    try:
+        made = function()
+    except Exception as error:
+        raise RuntimeError(f"{word} failed with {type(error).__name__}: {error} (--debug shows where)") from error
+    if not isinstance(made, tuple) or len(made) != 3:
+        raise ValueError(f"{word} must return (model, loss_fn, batches), got {_kind(made)}.")
+    return made
+
+
+def size_of(text: str) -> int:
+    """A number of bytes such as ``2GB``, ``500 MB``, ``1.5GiB`` or ``1000000``.
+
+    >>> size_of("1.5GiB"), size_of("2GB")
+    (1610612736, 2000000000)
+    """
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", text.lower())
+    try:
+        return int(float(found[1]) * UNITS[found[2] or ""])  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise ValueError(f"'--memory-budget' must be a size such as 2GB, got {text!r}.") from None
+
+
+def _content(found: SpectrumEstimate, suffix: str) -> bytes:
+    if suffix == ".txt":
+        return spectrum_bytes(found.spectrum, suffix)
+    versions = ", ".join(f"{name} {number}" for name, number in origin_here().versions.items())
+    made_by = f"eigencurve {shlex.join(sys.argv[1:])} ({versions})"
+    return spectrum_bytes(found.spectrum, suffix, found.measurement(made_by))
+
+
+def _kind(value: object) -> str:
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

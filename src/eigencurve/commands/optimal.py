@@ -1,0 +1,67 @@
+"""``eigencurve optimal``: the best schedule that can be found, and what none can beat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigencurve.commands import options
+from eigencurve.commands.output import require_writable, show_json, write
+from eigencurve.commands.schedule import SCHEDULE_SUFFIXES, schedule_content
+from eigencurve.commands.shell import new_app
+from eigencurve.commands.sources import needed_subject
+from eigencurve.theory.quadratic import NoisyQuadratic
+
+app = new_app()
+
+
+@app.command()
+def optimal(
+    spectrum: options.SpectrumWord = None,
+    power_law: options.PowerLawExponent = None,
+    kappa: options.Kappa = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    steps_per_epoch: options.StepsPerEpoch = None,
+    weight_decay: options.WeightDecay = None,
+    noise: options.Noise = 1.0,
+    initial_error: options.InitialError = 1.0,
+    max_lr: options.MaxLr = None,
+    as_json: options.AsJson = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Write .json, .csv, .png, .svg or .pdf; may be repeated."),
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Search the numerically best schedule and its certificate.
+
+    The certificate is a loss that no schedule with rates up to --max-lr can be expected to beat. `eigencurve
+    schedule --load best.json --code torch` turns what was found into code.
+
+    \b
+    Examples:
+      eigencurve optimal spectrum.npz --steps 39100 --noise 1e4 -o best.json -o best.png
+      eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --json
+    """
+    files = output or []
+    require_writable(files, SCHEDULE_SUFFIXES, force)
+    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    total = options.total_steps(steps, epochs, steps_per_epoch)
+    limit = 2 / subject.spectrum.L if max_lr is None else max_lr
+    found = NoisyQuadratic(subject.spectrum, noise, initial_error).search_best(total, limit)
+    facts = {"loss": found.loss, "lower_bound": found.lower_bound, "start": found.start, "status": found.status}
+    contents = [schedule_content(found.schedule, path) for path in files]
+    if as_json:
+        show_json({"total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()})
+    else:
+        typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, rates up to {limit:.4g}")
+        typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")
+        typer.echo(f"  certificate     {found.lower_bound:.4g}  no schedule can be expected to end below this")
+        typer.echo(f"  gap             {found.gap:.2%}  at most this much is left to gain")
+        typer.echo(f"  search          {found.status}, begun from {found.start}")
+        typer.echo(f"\n{found.schedule.preview()}")
+    for path, content in zip(files, contents, strict=True):
+        write(path, content)

@@ -1,0 +1,109 @@
+"""What a shell expects of every command: quick starts, errors of one line, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# The commands and the first line of their help, which a test holds equal to their docstrings.
+COMMANDS = {
+    "estimate": "Measure the spectrum of a PyTorch model's loss.",
+    "schedule": "Make a learning-rate schedule; show it, write it, or print code.",
+    "compare": "Compare schedules by the loss that each is expected to reach.",
+    "optimal": "Search the numerically best schedule and its certificate.",
+    "report": "Write one HTML page: spectrum, schedule, comparison, runs.",
+    "spectrum": "Show, plot, convert or compare spectra.",
+    "zoo": "List, show or export the shipped spectra.",
+    "reproduce": "Make a table of the paper, or list those that can be made.",
+    "studio": "Open the interactive page in a browser.",
+}
+WRONG_USE, FAILURE, INTERRUPTED = 2, 1, 130
+
+
+def new_app(**settings: Any) -> typer.Typer:
+    """A Typer application with plain help, which is quick, and the same in a pipe as on a terminal."""
+    common = {"rich_markup_mode": None, "pretty_exceptions_enable": False, "add_completion": False}
+    return typer.Typer(**{**common, **settings})
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands; a command's module is imported when the command is called or completed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, line in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, help=line)
+
+    def list_commands(self, _context: Any) -> list[str]:
+        """In the order of a user's way through them."""
+        return list(COMMANDS)
+
+    def resolve_command(self, context: Any, args: list[str]) -> Any:
+        """The real command in the place of its line of help."""
+        name, command, rest = super().resolve_command(context, args)
+        return name, None if name is None or command is None else load(name), rest
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,  # noqa: ARG002 -- it is called eigencurve however it was started
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: ARG002 -- errors are said here
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run, say an error in one line, and exit with 2 for wrong use, 1 for a failure, 130 for Ctrl-C."""
+        words = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in words
+        words = [word for word in words if word != "--debug"]
+        try:
+            result = super().main(words, "eigencurve", complete_var, False, windows_expand_args, **extra)
+        except Exception as error:
+            if debug and not hasattr(error, "format_message"):
+                raise
+            code = say(error)
+        else:
+            code = result if isinstance(result, int) else 0
+        sys.exit(code)
+
+    def invoke(self, context: Any) -> Any:
+        """Run a command; Ctrl-C ends it with one line."""
+        try:
+            return super().invoke(context)
+        except KeyboardInterrupt as interrupt:
+            typer.echo(f"Interrupted. {interrupt}".strip(), err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def load(name: str) -> Any:
+    """The command of that name."""
+    command = typer.main.get_command(import_module(f"eigencurve.commands.{name}").app)
+    command.name = name
+    return command
+
+
+def say(error: Exception) -> int:
+    """Print ``error`` in one line on standard error; the exit code that it calls for."""
+    if hasattr(error, "format_message"):  # of the parser
+        context = getattr(error, "ctx", None)
+        where = f" See '{context.command_path} --help'." if context is not None else ""
+        message = _one_line(error.format_message())
+        typer.echo(f"error: {message}{'' if message[-1:] in '.?!' else '.'}{where}", err=True)
+        return WRONG_USE
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        typer.echo(f"error: {os.fsdecode(error.filename)}: no such file or folder", err=True)
+        return FAILURE
+    known = isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError)
+    text = str(error) if known and str(error) else f"{type(error).__name__}: {error} (--debug shows where)"
+    typer.echo(f"error: {_one_line(text)}", err=True)
+    return WRONG_USE if isinstance(error, ValueError | TypeError) else FAILURE
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,205 @@
+"""``eigencurve spectrum``: show, plot, convert, compare."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eigencurve.commands import options
+from eigencurve.commands.output import require_writable, show_json, show_table, write
+from eigencurve.commands.shell import new_app
+from eigencurve.commands.sources import needed_subject, subject_of
+from eigencurve.report.exports import FIGURE_SUFFIXES, figure_bytes
+from eigencurve.report.spectra import SpectrumComparison, compare_spectra
+from eigencurve.report.subject import Subject
+from eigencurve.spectrum.describe import describe_spectrum
+from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.power_law import PowerLaw
+
+app = new_app()
+TYPICAL_STEPS = 39_100
+
+
+@app.callback()
+def spectrum() -> None:
+    """Show, plot, convert or compare spectra.
+
+    \b
+    Examples:
+      eigencurve spectrum show spectrum.npz
+      eigencurve spectrum plot spectrum.npz -o spectrum.png
+    """
+
+
+@app.command()
+def show(
+    spectrum: options.SpectrumWord = None,
+    power_law: options.PowerLawExponent = None,
+    kappa: options.Kappa = None,
+    weight_decay: options.WeightDecay = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Describe a spectrum: its range, the share of every octave, its power law.
+
+    \b
+    Examples:
+      eigencurve spectrum show spectrum.npz
+      eigencurve spectrum show resnet20_cifar10 --json
+      cat published.txt | eigencurve spectrum show - --weight-decay 5e-4
+    """
+    show_subject(needed_subject(spectrum, power_law, kappa, weight_decay), as_json)
+
+
+@app.command()
+def plot(
+    spectrum: options.SpectrumWord = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A .png, .svg or .pdf.")] = Path("spectrum.png"),
+    power_law: options.PowerLawExponent = None,
+    kappa: options.Kappa = None,
+    weight_decay: options.WeightDecay = None,
+    title: Annotated[str | None, typer.Option(help="Above the figure. Default: the spectrum's name.")] = None,
+    force: options.Force = False,
+) -> None:
+    """Draw a spectrum on logarithmic axes: octaves, error bars, the negative part.
+
+    \b
+    Examples:
+      eigencurve spectrum plot spectrum.npz -o spectrum.png
+      eigencurve spectrum plot resnet20_cifar10 -o figure.pdf --title "ResNet-20"
+    """
+    require_writable([output], FIGURE_SUFFIXES, force)
+    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    from eigencurve.report.figures import octave_figure  # matplotlib, for those who ask for a figure
+
+    drawn = octave_figure(subject, subject.name if title is None else title)
+    write(output, figure_bytes(drawn, output.suffix.lower()))
+
+
+@app.command()
+def convert(
+    spectrum: options.OneSpectrum,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="A .npz, .json or .txt; - prints JSON.")],
+    force: options.Force = False,
+) -> None:
+    """Write a spectrum in another format; every number stays exact.
+
+    The text format holds eigenvalues and weights only: error bars and the like stay behind.
+
+    \b
+    Examples:
+      eigencurve spectrum convert published.txt spectrum.npz
+      eigencurve spectrum convert resnet20_cifar10 -
+    """
+    require_writable([output], SUFFIXES, force)
+    convert_subject(subject_of(spectrum, weight_decay=0.0), output)
+
+
+@app.command()
+def compare(
+    spectra: Annotated[
+        list[str], typer.Argument(metavar="SPECTRUM SPECTRUM…", help="Two or more files or names of the zoo.")
+    ],
+    weight_decay: options.WeightDecay = None,
+    steps: Annotated[int, typer.Option(help="Length of the run whose schedules are compared.")] = TYPICAL_STEPS,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare spectra octave by octave, and the schedules that they give.
+
+    \b
+    Examples:
+      eigencurve spectrum compare early.npz late.npz
+      eigencurve spectrum compare spectrum.npz resnet20_cifar10 --weight-decay 5e-4 --json
+    """
+    if len(set(spectra)) < len(spectra) or len(spectra) < 2:
+        raise ValueError("Give two or more different spectra.")
+    subjects = {word: subject_of(word, weight_decay) for word in spectra}
+    if len({subject.name for subject in subjects.values()}) == len(subjects):
+        subjects = {subject.name: subject for subject in subjects.values()}
+    compared = compare_spectra(subjects, steps)
+    if as_json:
+        show_json(_comparison_fields(compared))
+    else:
+        _show_comparison(compared)
+
+
+def show_subject(subject: Subject, as_json: bool) -> None:
+    """A spectrum in words and numbers."""
+    if as_json:
+        show_json(_facts(subject))
+        return
+    typer.echo(f"{subject.name}, prepared with weight decay {subject.weight_decay:g}")
+    if subject.about:
+        typer.echo(subject.about)
+    typer.echo(str(describe_spectrum(subject.spectrum, subject.fraction_negative)))
+    if subject.measurement is not None:
+        typer.echo(str(subject.measurement))
+        if subject.measurement.made_by:
+            typer.echo(f"by {subject.measurement.made_by}")
+
+
+def convert_subject(subject: Subject, output: Path) -> None:
+    """A spectrum to a file in the format of its ending."""
+    if isinstance(subject.shape, PowerLaw):
+        raise TypeError("a power law has no eigenvalues to write.")
+    suffix = ".json" if str(output) == "-" else output.suffix.lower()
+    if suffix == ".txt" and subject.measurement is not None:
+        typer.echo("note: how it was measured is not in the text format", err=True)
+    write(output, spectrum_bytes(subject.shape, suffix, None if suffix == ".txt" else subject.measurement))
+
+
+def _facts(subject: Subject) -> dict[str, Any]:
+    described = describe_spectrum(subject.spectrum, subject.fraction_negative)
+    octaves, errors = described.octaves, subject.octaves
+    known = subject.measurement
+    return {
+        "name": subject.name, "weight_decay": subject.weight_decay, "dim": described.dim,
+        "num_nodes": described.num_nodes, "mu": described.mu, "L": described.L, "kappa": described.kappa,
+        "fraction_negative": described.fraction_negative, "extra_term": described.extra_term,
+        "power_law": {"alpha": described.exponent, "alpha_error": described.exponent_error},
+        "octaves": {
+            "index": octaves.index.tolist(), "lower": octaves.lower.tolist(), "share": octaves.share.tolist(),
+            "error": None if errors is None else errors.error.tolist(),
+        },
+        "measurement": None if known is None else {
+            "num_products": known.num_products, "num_distinct": known.num_distinct, "reason": known.reason,
+            "seconds": known.seconds, "made_by": known.made_by,
+        },
+    }  # fmt: skip
+
+
+def _comparison_fields(compared: SpectrumComparison) -> dict[str, Any]:
+    return {
+        "octaves": {
+            "lower": compared.lower.tolist(),
+            "shares": {name: share.tolist() for name, share in compared.shares.items()},
+        },
+        "kappa": dict(compared.kappas),
+        "extra_term": dict(compared.extra_terms),
+        "schedule_distance": [{"between": list(pair), "log": far} for pair, far in compared.distances.items()],
+        "total_steps": compared.total_steps,
+    }
+
+
+def _show_comparison(compared: SpectrumComparison) -> None:
+    names = compared.names
+    rows = [
+        [f"from {low:.3g}", *(_share(float(compared.shares[name][i])) for name in names)]
+        for i, low in enumerate(compared.lower)
+    ]
+    rows += [
+        ["condition kappa", *(f"{compared.kappas[name]:.4g}" for name in names)],
+        ["extra term", *(f"{compared.extra_terms[name]:.2f}" for name in names)],
+    ]
+    show_table(["share per octave", *names], rows, right=range(1, len(names) + 1))
+    for (first, second), far in compared.distances.items():
+        typer.echo(
+            f"schedules of {first} and {second} over {compared.total_steps:,} steps: "
+            f"at most a factor {math.exp(far):.3f} apart"
+        )
+
+
+def _share(share: float) -> str:
+    return f"{share:.3e}" if share > 0 else "-"

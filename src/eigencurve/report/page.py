@@ -1,0 +1,118 @@
+"""One self-contained HTML page: no network, no script; light and dark; for the screen, the phone and paper.
+
+Text becomes HTML here and nowhere else: what is not :class:`Markup` is escaped.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page with a heading of its own."""
+
+    title: str
+    blocks: Sequence[Markup]
+
+
+def escaped(text: str) -> Markup:
+    """``text`` as HTML; markup stays as it is."""
+    return text if isinstance(text, Markup) else Markup(html.escape(text))
+
+
+def tag(name: str, *children: str, **attributes: str | bool) -> Markup:
+    """An element; ``class_`` and the like lose their underscore, ``aria_label`` becomes ``aria-label``.
+
+    >>> tag("p", "a < b", class_="note")
+    '<p class="note">a &lt; b</p>'
+    """
+    words = [f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"' for key, value in attributes.items()]
+    return Markup(f"<{name}{''.join(words)}>{''.join(map(escaped, children))}</{name}>")
+
+
+def paragraph(*parts: str) -> Markup:
+    """A paragraph of text."""
+    return tag("p", *parts)
+
+
+def note(*parts: str) -> Markup:
+    """A paragraph that stands out: something to beware of."""
+    return tag("p", *parts, class_="note")
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> Markup:
+    """Names and values."""
+    rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
+    return tag("dl", *rows)
+
+
+def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> Markup:
+    """A table; the first ``text_columns`` columns hold text, the others numbers. A wide one scrolls by itself."""
+    head = tag("tr", *(tag("th", name, scope="col", class_=_align(i, text_columns)) for i, name in enumerate(columns)))
+    body = [
+        tag(
+            "tr",
+            tag("th", row[0], scope="row"),
+            *(tag("td", cell, class_=_align(i, text_columns)) for i, cell in enumerate(row[1:], start=1)),
+        )
+        for row in rows
+    ]
+    whole = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
+    return tag("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def figure(picture: Markup, caption: str) -> Markup:
+    """A picture with its caption; the picture carries its own description."""
+    return tag("figure", picture, tag("figcaption", caption))
+
+
+def side_by_side(*blocks: Markup) -> Markup:
+    """Figures beside each other where there is room for it."""
+    return tag("div", *blocks, class_="beside")
+
+
+def code_block(text: str) -> Markup:
+    """Code or any other text whose lines and columns count."""
+    return tag("pre", tag("code", text), tabindex="0")
+
+
+def page(title: str, intro: Sequence[Markup], sections: Sequence[Section]) -> str:
+    """The whole document."""
+    names = _anchors(sections)
+    links = [tag("li", tag("a", section.title, href=f"#{name}")) for section, name in zip(sections, names, strict=True)]
+    contents = tag("nav", tag("ul", *links), aria_label="Contents") if len(sections) > 1 else Markup("")
+    parts = [
+        tag("section", tag("h2", section.title, id=name), *section.blocks, aria_labelledby=name)
+        for section, name in zip(sections, names, strict=True)
+    ]
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{html.escape(title)}</title><style>{_style()}</style>"
+    )
+    body = tag("header", tag("h1", title), *intro) + contents + tag("main", *parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def _style() -> str:
+    return files("eigencurve.report").joinpath("page.css").read_text()
+
+
+def _align(column: int, text_columns: int) -> str:
+    return "text" if column < text_columns else "number"
+
+
+def _anchors(sections: Sequence[Section]) -> list[str]:
+    words = [re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-") or "section" for section in sections]
+    return [word if words.index(word) == i else f"{word}-{i}" for i, word in enumerate(words)]

@@ -1,0 +1,139 @@
+"""Code that hands a schedule to a trainer: the shortest lines that work, for each framework."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eigencurve import _check
+from eigencurve.schedules.base import Schedule
+
+
+class Making(Protocol):
+    """A schedule and the Python that makes it: a Recipe or a SavedSchedule."""
+
+    @property
+    def schedule(self) -> Schedule: ...  # noqa: D102
+    @property
+    def weight_decay(self) -> float: ...  # noqa: D102
+    def imports(self) -> list[str]: ...  # noqa: D102
+    def statements(self) -> list[str]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Template:
+    """The code for one framework.
+
+    Attributes:
+        yours: the names that the reader's own program has; the tests give them and run the rest.
+        imports: of the framework.
+        adapter: of this package.
+        body: what follows the line that makes ``schedule``.
+    """
+
+    yours: str
+    imports: tuple[str, ...]
+    adapter: str
+    body: str
+
+
+TEMPLATES = {
+    "torch": Template(
+        yours="model, loss_fn, batches ({total_steps:,} of them, over all epochs)",
+        imports=("import torch",),
+        adapter="from eigencurve.adapters.torch import ScheduleLR",
+        body="""\
+optimizer = torch.optim.SGD(model.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
+scheduler = ScheduleLR(optimizer, schedule)
+for inputs, targets in batches:
+    loss = loss_fn(model(inputs), targets)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    scheduler.step()  # once after every optimizer step, not every epoch
+""",
+    ),
+    "lightning": Template(
+        yours="Module, your LightningModule; loader",
+        imports=("import lightning", "import torch"),
+        adapter="from eigencurve.adapters.lightning import optimizer_config",
+        body="""\
+
+
+class Scheduled(Module):
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
+        return optimizer_config(optimizer, schedule)  # stepped once per optimizer step
+
+
+trainer = lightning.Trainer(max_steps=schedule.total_steps)
+trainer.fit(Scheduled(), loader)
+""",
+    ),
+    "transformers": Template(
+        yours="model, train_dataset",
+        imports=("from transformers import Trainer, TrainingArguments",),
+        adapter="from eigencurve.adapters.transformers import ScheduleCallback",
+        body="""\
+arguments = TrainingArguments(
+    "output", max_steps=schedule.total_steps, learning_rate=schedule.lr, weight_decay={weight_decay!r}
+)
+trainer = Trainer(model, arguments, train_dataset=train_dataset, callbacks=[ScheduleCallback(schedule)])
+trainer.train()
+""",
+    ),
+    "keras": Template(
+        yours="model, loss, x, y, batch_size, epochs (for {total_steps:,} updates in all)",
+        imports=("import keras",),
+        adapter="from eigencurve.adapters.keras import KerasSchedule",
+        body="""\
+optimizer = keras.optimizers.SGD(KerasSchedule(schedule), momentum=0.9, weight_decay={weight_decay!r})
+model.compile(optimizer=optimizer, loss=loss)
+model.fit(x, y, batch_size=batch_size, epochs=epochs)
+""",
+    ),
+    "optax": Template(
+        yours="params, loss_fn(params, batch), batches ({total_steps:,} of them, over all epochs)",
+        imports=("import jax", "import optax"),
+        adapter="from eigencurve.adapters.optax import optax_schedule",
+        body="""\
+optimizer = optax.chain(
+    optax.add_decayed_weights({weight_decay!r}), optax.sgd(optax_schedule(schedule), momentum=0.9)
+)
+state = optimizer.init(params)
+
+
+@jax.jit
+def step(params, state, batch):
+    gradients = jax.grad(loss_fn)(params, batch)
+    updates, state = optimizer.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state
+
+
+for batch in batches:
+    params, state = step(params, state, batch)
+""",
+    ),
+}
+
+
+def snippet(framework: str, making: Making) -> str:
+    """The code for ``framework``, ready to paste.
+
+    Args:
+        framework: one of the keys of ``TEMPLATES``.
+        making: the schedule, and how it is made.
+    """
+    _check.choice("snippet", "framework", framework, tuple(TEMPLATES))
+    template, needed = TEMPLATES[framework], making.imports()
+    numbers = {"total_steps": making.schedule.total_steps, "weight_decay": making.weight_decay}
+    standard = [line for line in needed if "eigencurve" not in line]
+    own = [template.adapter, *(line for line in needed if "eigencurve" in line)]
+    blocks = [
+        [f"# yours: {template.yours.format(**numbers)}"],
+        [*standard, ""] if standard else [],
+        [*template.imports, ""],
+        ["import eigencurve as ec", *own, ""],
+        making.statements(),
+    ]
+    return "\n".join(line for block in blocks for line in block) + "\n" + template.body.format(**numbers)

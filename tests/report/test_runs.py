@@ -1,0 +1,59 @@
+import pytest
+
+from eigencurve.experiments.store import Origin, Outcome, Run, Store
+from eigencurve.report.runs import panels_of
+
+
+def add(store, experiment, settings, outcomes):
+    runs = [Run(settings, seed) for seed in range(len(outcomes))]
+    store.add(experiment, runs, outcomes, Origin({"python": "3"}, ""), seconds=1.0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "runs.sqlite")
+    for lr, gaps in {0.1: (3.0, 5.0), 0.2: (1.0, 2.0)}.items():
+        curve = [(0.0, 8.0), (1.0, lr)]
+        settings = {"schedule": "cosine", "epochs": 10, "lr": lr}
+        add(store, "ridge", settings, [Outcome({"gap": gap}, curve) for gap in gaps])
+    add(
+        store,
+        "ridge",
+        {"schedule": "constant", "epochs": 10, "lr": 9.0},
+        [Outcome({"gap": 0.5}), Outcome({}, (), True)],
+    )
+    add(
+        store,
+        "ridge",
+        {"schedule": "constant", "epochs": 10, "lr": 0.3},
+        [Outcome({"gap": 4.0}), Outcome({"gap": 4.0})],
+    )
+    add(store, "ridge", {"schedule": "cosine", "epochs": 2, "lr": 0.1}, [Outcome({}, (), True)])
+    add(store, "images", {"model": "a", "lr": 0.1}, [Outcome({"accuracy": 0.9, "loss": 0.3})])
+    add(store, "images", {"model": "b", "lr": 0.1}, [Outcome({"accuracy": 0.95, "loss": 0.4})])
+    return store
+
+
+def test_experiments_are_listed(store):
+    assert store.experiments() == ["images", "ridge"]
+
+
+def test_each_schedule_is_shown_at_its_best_settings(store):
+    images, short, long = panels_of(store)
+    assert (short.budget, long.budget) == ("epochs 2", "epochs 10")
+    assert [(t.schedule, t.settings["lr"]) for t in long.trials] == [("cosine", 0.2), ("constant", 0.3)]
+    assert long.num_settings == 4
+    assert long.trials[0].text("gap") == "1.5 ± 0.71 (2)"
+    times, mean = long.trials[0].curve
+    assert times.tolist() == [0.0, 1.0]
+    assert mean.tolist() == [8.0, 0.2]
+    assert short.trials[0].text("gap") == "diverged"
+    assert short.trials[0].num_diverged == 1
+    assert short.trials[0].curve is None
+    assert images.metrics == ("accuracy", "loss")
+
+
+def test_more_accuracy_is_better_and_settings_name_what_has_no_schedule(store):
+    images = panels_of(store)[0]
+    assert [trial.schedule for trial in images.trials] == ["lr 0.1, model b", "lr 0.1, model a"]
+    assert images.budget == ""

@@ -1,0 +1,90 @@
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import eigencurve as ec
+from eigencurve.spectrum.files import load_measurement
+from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
+
+S = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
+
+
+def record(**changes):
+    octaves = OctaveShares(np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([0.1, 0.6, 0.3]), np.full(3, 0.01))
+    made = MeasurementRecord(
+        octaves, np.array([-0.1, 0.2, 3.0, 0.3, 2.9]), np.array([0.1, 0.6, 0.3, 0.5, 0.5]),
+        (np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0])), (np.array([0.1, 0.2, 0.3]), np.array([0.4, 0.5])),
+        num_products=5, num_distinct=4, reason="settled", moved=0.015, weight_decay=5e-4, total_steps=39_100,
+        seconds=1.5, made_by="a test",
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)
+
+
+def plain(made):
+    """All of it as lists, to compare."""
+    return json.loads(json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist()))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize("changes", [{}, {"moved": math.inf, "reason": "num_steps"}, {"made_by": "ü & <b>"}])
+def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
+    path, made = tmp_path / f"s{suffix}", record(**changes)
+    ec.save_spectrum(S, path, made)
+    assert ec.load_spectrum(path) == S
+    assert plain(load_measurement(path)) == plain(made)
+    assert str(load_measurement(path)) == str(made)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json", ".txt"])
+def test_files_without_one_have_none(suffix, tmp_path):
+    ec.save_spectrum(S, tmp_path / f"s{suffix}")
+    assert load_measurement(tmp_path / f"s{suffix}") is None
+
+
+def test_json_stays_json_where_nothing_is_known_of_the_movement(tmp_path):
+    ec.save_spectrum(S, tmp_path / "s.json", record(moved=math.inf))
+    json.loads((tmp_path / "s.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+
+
+def test_text_cannot_hold_it(tmp_path):
+    with pytest.raises(ValueError, match=r"'measurement' must be None for a \.txt file"):
+        ec.save_spectrum(S, tmp_path / "s.txt", record())
+    assert not (tmp_path / "s.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reason", "bored"),
+        ("octave_error", [0.1]),
+        ("num_alphas", [3, 3]),
+        ("num_alphas", []),
+        ("nodes", [1.0, float("inf")]),
+        ("nodes", "many"),
+        ("num_products", None),
+        ("seconds", "soon"),
+    ],
+)
+def test_damaged_fields_are_refused(name, value, tmp_path):
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path, record())
+    fields = json.loads(path.read_text())
+    fields["measurement"][name] = value
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match="'path' must be a file whose measurement is complete"):
+        load_measurement(path)
+    del fields["measurement"][name]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"KeyError: '{name}'"):
+        ec.load_spectrum(path)
+
+
+def test_a_measurement_of_another_shape_is_refused(tmp_path):
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path, record())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "measurement": [1]}))
+    with pytest.raises(ValueError, match="whose measurement is complete"):
+        ec.load_spectrum(path)
