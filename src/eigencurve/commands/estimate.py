@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_writable, show_json, write
+from eigencurve.commands.output import command_line, require_writable, show_json, write
 from eigencurve.commands.shell import new_app
 from eigencurve.experiments.origin import origin_here
 from eigencurve.hessian import GaussNewtonOperator, HessianOperator, SpectrumEstimate, estimate_spectrum
@@ -130,8 +130,7 @@ def _content(found: SpectrumEstimate, suffix: str) -> bytes:
     if suffix == ".txt":
         return spectrum_bytes(found.spectrum, suffix)
     versions = ", ".join(f"{name} {number}" for name, number in origin_here().versions.items())
-    made_by = f"eigencurve {shlex.join(sys.argv[1:])} ({versions})"
-    return spectrum_bytes(found.spectrum, suffix, found.measurement(made_by))
+    return spectrum_bytes(found.spectrum, suffix, found.measurement(f"{command_line()} ({versions})"))
 
 
 def _kind(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +53,11 @@ def require_writable(paths: Sequence[Path], endings: Sequence[str], force: bool)
             raise ValueError(f"{path} exists; --force overwrites it.")
         if not path.parent.is_dir():
             raise ValueError(f"there is no folder {path.parent} to write {path.name} into.")
+
+
+def command_line() -> str:
+    """The words that this program was called with, to be kept beside what they made."""
+    return "eigencurve " + shlex.join(word for word in sys.argv[1:] if word != "--debug")
 
 
 def read(path: Path) -> bytes:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_writable, write
+from eigencurve.commands.output import command_line, require_writable, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import any_subject
 from eigencurve.experiments.store import Store
@@ -67,8 +65,7 @@ def report(
             "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay
         )
     panels = [] if store is None else _panels(store)
-    command = "eigencurve " + shlex.join(sys.argv[1:])
-    page = report_page(recipe, Expectation(noise, initial_error, max_lr, best), panels, command)
+    page = report_page(recipe, Expectation(noise, initial_error, max_lr, best), panels, command_line())
     write(output, page.encode())
 
 

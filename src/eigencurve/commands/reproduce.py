@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from eigencurve.commands import options
-from eigencurve.commands.output import show_json, show_table
+from eigencurve.commands.output import command_line, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.experiments.store import Store
 from eigencurve.experiments.tables import REGISTRY, Request, entry
@@ -66,7 +65,7 @@ def reproduce(
         report = chosen.make(request)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished runs are in {store}; the same command goes on from there.") from None
-    command = "eigencurve " + shlex.join(sys.argv[1:])
+    command = command_line()
     if output is not None:
         report.write(output, request.store, command)
     if as_json:

@@ -80,9 +80,7 @@ def schedule(
         "every": every, "decay_steps": decay_steps,
     }  # fmt: skip
     files = [path for path in output or [] if str(path) != "-"]
-    as_json = as_json or (len(files) < len(output or []) and not as_csv and code is None)
-    if as_json + as_csv + (code is not None) > 1:
-        raise ValueError("Give one of --json, --csv and --code; files can be written beside it with -o.")
+    form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     given = {name: value for name, value in settings.items() if value is not None}
     if load is not None:
@@ -96,16 +94,30 @@ def schedule(
         making = Recipe(kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay)
     program = snippet(code or "torch", making)
     contents = [_content(making.schedule, path, program) for path in files]
-    if as_json:
-        show_json(making.schedule.to_dict())
-    elif as_csv:
-        typer.echo(csv_bytes(making.schedule).decode(), nl=False)
-    elif code is not None and not any(path.suffix == ".py" for path in files):
-        typer.echo(program, nl=False)
-    else:
-        typer.echo(schedule_text(making.schedule))
+    if form == "code" and any(path.suffix.lower() == ".py" for path in files):
+        form = "text"  # the code goes to its file
+    _show(making.schedule, form, program)
     for path, content in zip(files, contents, strict=True):
         write(path, content)
+
+
+def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str:
+    """What is printed: ``"json"``, ``"csv"``, ``"code"``, or ``"text"`` where nothing else is asked for."""
+    asked = [name for name, wanted in {"json": as_json, "csv": as_csv, "code": code is not None}.items() if wanted]
+    if len(asked) > 1:
+        raise ValueError("Give one of --json, --csv and --code; files can be written beside it with -o.")
+    return asked[0] if asked else "json" if to_output else "text"
+
+
+def _show(schedule: Schedule, form: str, program: str) -> None:
+    if form == "json":
+        show_json(schedule.to_dict())
+    elif form == "csv":
+        typer.echo(csv_bytes(schedule).decode(), nl=False)
+    elif form == "code":
+        typer.echo(program, nl=False)
+    else:
+        typer.echo(schedule_text(schedule))
 
 
 def schedule_text(schedule: Schedule) -> str:

@@ -68,8 +68,8 @@ def log_distance(first: Schedule, second: Schedule) -> float:
     r"""The largest :math:`|\ln f(t)/g(t)|` over all steps of two schedules of equal length; 0.1 is about 10 %.
 
     >>> import eigencurve as ec
-    >>> log_distance(ec.constant(10, lr=1.0), ec.constant(10, lr=math.e))
-    1.0
+    >>> round(log_distance(ec.constant(10, lr=1.0), ec.constant(10, lr=2.0)), 4)
+    0.6931
     """
     if first.total_steps != second.total_steps:
         _check.refuse("log_distance", "second", f"of {first.total_steps} steps, as the first", second.total_steps)
