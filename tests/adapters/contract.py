@@ -48,11 +48,12 @@ class Driver(ABC):
     """One framework's training loop, of any tiny model, on the CPU.
 
     Attributes:
-        name: the adapter's name in docs/adapters.md.
+        name: the adapter's name in the table of docs/adapters.md.
         rtol: by how much a rate may differ from f(t), relative: 0, or one rounding where rates are float32.
         skip: what a skipped mixed-precision step does to time: "goes on" (the next update has the rate of its own
             number among all tries) or "waits" (it has the rate that the skipped one would have had).
-        not_applicable: name of a method -> why the framework has no such thing, in words of docs/adapters.md.
+        not_applicable: name of a method -> why the framework has no such thing, in words of its row in
+            docs/adapters.md.
     """
 
     name: ClassVar[str]

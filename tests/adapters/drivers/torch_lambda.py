@@ -20,7 +20,7 @@ class LambdaDriver(TorchDriver):
     rtol = 4e-16  # f(0) · (f(t) / f(0)) is two roundings away from f(t)
     not_applicable = {  # noqa: RUF012
         "rates_skipping": "PyTorch's own LambdaLR warns where the first step was skipped",
-        "rates_extended": "build LambdaLR with the longer schedule; nothing notices another horizon",
+        "rates_extended": "not noticed: the new function goes on, one update late",
     }
     loop = LambdaLoop
 
