@@ -11,11 +11,14 @@ pytest.importorskip("accelerate")
 pytest.importorskip("lightning")
 pytest.importorskip("transformers")
 
+import torch
+from tests.adapters.drivers.transformers import sentences, tiny_gpt2
 from tests.adapters.test_lightning import Classifier, data
 from tests.adapters.two_processes import LR, SCHEDULE
 from torch.nn import functional as F
 
 import eigencurve as ec
+from eigencurve.adapters.transformers import model_loss
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +72,13 @@ def test_lightning_measures_over_all_processes_and_counts_their_steps(found):
     np.testing.assert_allclose(found[0]["alphas"], one.alphas[0], rtol=1e-3, atol=1e-6)  # float32
     curve = ec.eigencurve(ec.prepare(one.spectrum, 1e-2), 12, LR)
     np.testing.assert_allclose(found[0]["lightning"], curve.values(), rtol=1e-3)
+
+
+def test_transformers_measures_over_all_processes(found):
+    rows = sentences()
+    batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    operator = HessianOperator.from_objective(tiny_gpt2(), model_loss, batch)
+    one = estimate_spectrum(operator, 6, settle=None, weight_decay=1e-2, total_steps=6)
+    np.testing.assert_allclose(found[0]["transformers, alphas"], one.alphas[0], rtol=1e-3, atol=1e-5)  # float32
+    curve = ec.eigencurve(ec.prepare(one.spectrum, 1e-2), 6, LR)
+    np.testing.assert_allclose(found[0]["transformers, measured"], curve.values(), rtol=1e-3)

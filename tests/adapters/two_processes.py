@@ -21,6 +21,7 @@ from tests.adapters.test_lightning import Classifier, data
 from tests.adapters.test_lightning import loss as lightning_loss
 
 import eigencurve as ec
+from eigencurve.adapters import transformers as transformers_adapter
 from eigencurve.adapters.accelerate import prepare_schedule
 from eigencurve.adapters.lightning import MeasureSchedule, total_steps
 from eigencurve.adapters.measuring import Measurement
@@ -62,6 +63,18 @@ def lightning():
     return module.first(), callback.plan.estimate.alphas[0].tolist(), total_steps(running)
 
 
+def transformers_measured(folder):
+    """The same under the Trainer: a GPT-2 measured on the rows of both processes."""
+    measurement = Measurement(lr=LR, weight_decay=1e-2, num_batches=99, num_steps=6, settle=None)
+    callback = transformers_adapter.MeasureSchedule(measurement)
+    run = Run(folder, SCHEDULE, 6, callback=True)
+    run.trainer.remove_callback(transformers_adapter.ScheduleCallback)
+    run.trainer.add_callback(callback)
+    run.train()
+    assert run.first() == callback.scheduler.schedule.values().tolist()
+    return run.first(), callback.plan.estimate.alphas[0].tolist()
+
+
 def main(folder):
     rank = os.environ["RANK"]
     found = {
@@ -74,6 +87,7 @@ def main(folder):
         run = Run(f"{folder}/{way}", SCHEDULE, 8, callback=way == "callback", gradient_accumulation_steps=2)
         assert run.trainer.args.world_size == 2
         found[f"transformers, {way}"] = run.train().first()
+    found["transformers, measured"], found["transformers, alphas"] = transformers_measured(f"{folder}/measured")
     found["lightning"], found["alphas"], found["lightning steps"] = lightning()
     Path(folder, f"{rank}.json").write_text(json.dumps(found))
 
