@@ -84,19 +84,20 @@ class Section:
     def _beside_paper(self, metric: str, ranked: Sequence[Row]) -> list[str]:
         """Where the paper's best schedule comes among those of ours that the paper has too."""
         place = list(self.metrics).index(metric)
-        both = [row for row in ranked if row.schedule in self.published]
+        numbers = {name: _number(row[place]) for name, row in self.published.items()}
+        both = [row for row in ranked if numbers.get(row.schedule) is not None]
         if len(both) < 2:
             return []
         sign = 1 if metric == "loss" else -1
         named = {row.schedule: row for row in both}
-        theirs = min(named, key=lambda name: sign * _number(self.published[name][place]))
+        theirs = min(named, key=lambda name: sign * (numbers[name] or 0.0))
         rank = [row.schedule for row in both].index(theirs) + 1
         if rank == 1:
-            return [f"So it is in the paper, among the {len(both)} schedules that both have."]
+            return [f"Of the {len(both)} schedules that the paper has too, {theirs} is best here as there."]
         gap = standard_errors(both[0].trials[metric], named[theirs].trials[metric])
         return [
-            f"That differs from the paper, where {theirs} is best; here it is number {rank} of the {len(both)}"
-            f" schedules that both have, {gap:.1f} standard errors behind {both[0].schedule}."
+            f"That differs from the paper: of the {len(both)} schedules that both have, {theirs} is best there and"
+            f" number {rank} here, {gap:.1f} standard errors behind {both[0].schedule}."
         ]
 
     def ranked(self, metric: str) -> list[Row]:
@@ -235,8 +236,8 @@ def _mean_curve(outcomes: Sequence[Outcome], name: str) -> Curve:
     return [time for time, _ in found[0]], (factor * means).tolist()
 
 
-def _number(published: str) -> float:
-    return float(published.lstrip("*").split("±")[0])
+def _number(published: str) -> float | None:
+    return None if published == "–" else float(published.lstrip("*").split("±")[0])
 
 
 def _line(cells: Sequence[str]) -> str:

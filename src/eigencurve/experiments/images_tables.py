@@ -81,7 +81,7 @@ class Bench:
         )
         return rows_of(experiment, findings, {name: len(grid) for name, grid in grids_of.items()}, fresh, self.store)
 
-    def description(self) -> list[str]:
+    def description(self, networks: Sequence[str]) -> list[str]:
         """Data, training and protocol, in paragraphs."""
         data, scale = self.data, self.scale
         validation = f"{data.num_validation:,} of the training images"
@@ -89,7 +89,7 @@ class Bench:
         return [
             f"Scale: {scale.name}. {data.train.name}, {len(data.train):,} training and {len(data.test):,} test images,"
             f" random crops and flips; SGD without momentum, batch size {scale.batch_size}, weight decay"
-            f" {scale.weight_decay:g}. " + _widths(scale.divisors),
+            f" {scale.weight_decay:g}. " + _widths({network: scale.divisors[network] for network in networks}),
             f"Settings are chosen by the accuracy on {validation}, training on the others with seed"
             f" {SELECTION_SEEDS[0]} ({number}). The winner is trained on all training images and measured on the test"
             f" images with seeds 0 … {scale.num_trials - 1}: mean ± standard deviation of these trials. Training loss"
@@ -132,7 +132,8 @@ def make_cifar10(request: Request) -> ImageReport:
             rows = bench.rows(grids(bench.scale, network, epochs, name), {name: spectrum})
             sections.append(Section(heading(network, epochs), rows, paper.CIFAR10.get((network, epochs), {})))
     title = "CIFAR-10: training losses and test accuracy of different schedules"
-    return ImageReport("cifar10", title, [*bench.description(), _about_spectra(bench)], sections)
+    description = [*bench.description(bench.scale.networks), _about_spectra(bench, bench.scale.networks)]
+    return ImageReport("cifar10", title, description, sections)
 
 
 def make_reuse(request: Request) -> ImageReport:
@@ -151,7 +152,8 @@ def make_reuse(request: Request) -> ImageReport:
             sections.append(Section(heading(network, epochs), rows, paper.CIFAR10.get((network, epochs), {})))
     notes = [_compared(section, paper.EIGENCURVE, paper.REUSED) for section in sections]
     title = "CIFAR-10: ResNet-18's spectrum reused for GoogLeNet and VGG16"
-    return ImageReport("reuse", title, [*bench.description(), _about_spectra(bench)], sections, notes)
+    description = [*bench.description(NETWORKS[1:]), _about_spectra(bench, NETWORKS)]
+    return ImageReport("reuse", title, description, sections, notes)
 
 
 def make_ema(request: Request) -> ImageReport:
@@ -173,7 +175,7 @@ def make_ema(request: Request) -> ImageReport:
         " the same way; the training loss is that of the weights that are trained, not of the average.",
     ]
     title = "CIFAR-10: averaged weights and Eigencurve"
-    return ImageReport("ema", title, bench.description(), sections, notes)
+    return ImageReport("ema", title, bench.description(bench.scale.networks), sections, notes)
 
 
 def make_elastic(request: Request) -> ImageReport:
@@ -185,7 +187,7 @@ def make_elastic(request: Request) -> ImageReport:
         except FileNotFoundError:
             missing.append(f"{cifar.name} was not at hand: its part of the paper's table is left out.")
             continue
-        description = bench.description()
+        description = bench.description(bench.scale.networks)
         for epochs in budgets(request, bench.scale.epochs):
             for network in bench.scale.networks:
                 every, base = grids(bench.scale, network, epochs, ""), base_settings(bench.scale, network, epochs)
@@ -212,11 +214,11 @@ def heading(network: str, epochs: int) -> str:
     return f"{TITLES[network]}, {epochs} epoch" + ("s" if epochs > 1 else "")
 
 
-def _about_spectra(bench: Bench) -> str:
+def _about_spectra(bench: Bench, networks: Sequence[str]) -> str:
     how = bench.scale.spectrum
     words = [
         f"{TITLES[network]} with {_divided(how.divisors[network])} after {how.training[network][0]} epochs"
-        for network in bench.scale.networks
+        for network in networks
     ]
     return (
         f"Eigencurve and the numerically best schedule use spectra measured by this project ({'; '.join(words)}, on"

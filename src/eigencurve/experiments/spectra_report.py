@@ -82,7 +82,7 @@ class SpectraReport:
         """The page, in Markdown."""
         lines = [
             "# Spectra of trained networks on CIFAR-10", "",
-            f"Scale: {self.scale}. Trained on {len(self.data.train):,} images with momentum 0.9, from lr 0.1, divided"
+            f"Scale: {self.scale}. Trained on {len(self.data.train):,} images with momentum 0.9, the rate divided"
             " by 10 at the milestones; then the Hessian of the mean loss on the first images, in eval mode, by"
             " stochastic Lanczos quadrature, sharpened. Eigenvalues are |λ| + weight decay.", "",
             *self._overview(), "", *self._remarks(), "",
@@ -111,8 +111,8 @@ class SpectraReport:
 
     def _overview(self) -> list[str]:
         head = (
-            "| network | parameters | epochs, milestones | test accuracy (%) | images | products | moved | λ_max | κ |"
-            " extra term | the paper's | power law α | distance |"
+            "| network | parameters | lr, epochs, milestones | test accuracy (%) | images | products | moved | λ_max |"
+            " κ | extra term | the paper's | power law α | distance |"
         )
         return [head, "|" + " --- |" * 13, *(self._row(measured) for measured in self.measured)]
 
@@ -125,7 +125,8 @@ class SpectraReport:
         moved = "–" if found["moved"] > 1e6 else f"{found['moved']:.1%}"
         extra = f"{extra_term(m.prepared):.2f} | {PAPER_EXTRA[s['model']]}"
         return (
-            f"| {m.title} | {found['dim']:,.0f} | {s['epochs']}, {s['milestones']} | {found['accuracy']:.1f} |"
+            f"| {m.title} | {found['dim']:,.0f} | {s['lr']:g}, {s['epochs']}, {s['milestones']} |"
+            f" {found['accuracy']:.1f} |"
             f" {s['num_images']} | {found['num_products']:.0f}{' (settled)' if found['settled'] else ''} | {moved} |"
             f" {m.prepared.L - s['weight_decay']:.3g} | {m.prepared.kappa:.3g} | {extra} |"
             f" {law.alpha:.2f}{error} | {law.distance or 0.0:.2f} |"
