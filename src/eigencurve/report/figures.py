@@ -67,7 +67,7 @@ def rates_figure(schedules: Mapping[str, Schedule], scale: str, intervals: Seque
     if scale == "log":
         highest = max(schedule.lr for schedule in schedules.values())
         axes.set_ylim(bottom=max(axes.get_ylim()[0], SMALLEST_SHOWN * highest))
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(fontsize="small", facecolor="#ffffff", edgecolor="none", framealpha=0.85)
     return figure
 
 

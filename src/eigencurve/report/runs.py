@@ -83,6 +83,23 @@ def prefers_higher(metric: str) -> bool:
     return any(word in metric.lower() for word in HIGHER_IS_BETTER)
 
 
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Settings in a line; a list of numbers is only counted.
+
+    >>> settings_text({"lr": 0.1, "min_lr": None, "curve": [[0, 1], [5, 2]]})
+    'lr 0.1, min_lr none, curve of 2 values'
+    """
+    return ", ".join(f"{name} {_value_text(value)}" for name, value in settings.items())
+
+
+def _value_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list | dict):
+        return f"of {len(value)} values"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _panel(experiment: str, budget: str, rows: Sequence[Mapping[str, Any]]) -> Panel:
     grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -100,7 +117,7 @@ def _trial(rows: Sequence[Mapping[str, Any]]) -> Trial:
     kept = [row for row in rows if not row["diverged"]]
     names = dict.fromkeys(name for row in kept for name in row["metrics"])
     values = {name: [row["metrics"][name] for row in kept if name in row["metrics"]] for name in names}
-    label = str(settings.get(SCHEDULE) or ", ".join(f"{name} {value}" for name, value in settings.items()))
+    label = str(settings.get(SCHEDULE) or settings_text(settings))
     return Trial(label, settings, values, len(rows) - len(kept), _mean_curve(kept))
 
 

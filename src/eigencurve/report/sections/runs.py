@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eigencurve.report.figures import curves_panel
 from eigencurve.report.page import Markup, Section, figure, paragraph, table
-from eigencurve.report.runs import BUDGET, SCHEDULE, Panel, prefers_higher
+from eigencurve.report.runs import BUDGET, SCHEDULE, Panel, prefers_higher, settings_text
 from eigencurve.report.svg import inline_svg
 
 INTRODUCTION = (
@@ -40,7 +40,7 @@ def _table(panel: Panel, title: str) -> Markup:
     rows = [
         [
             trial.schedule,
-            ", ".join(f"{key} {_shown(v)}" for key, v in trial.settings.items() if key not in (SCHEDULE, BUDGET)),
+            settings_text({key: v for key, v in trial.settings.items() if key not in (SCHEDULE, BUDGET)}),
             *(trial.text(metric) for metric in panel.metrics),
             str(trial.num_diverged),
         ]
@@ -51,7 +51,3 @@ def _table(panel: Panel, title: str) -> Markup:
         way = "highest" if prefers_higher(panel.metrics[0]) else "lowest"
         caption += f": of {panel.num_settings} settings tried, those with the {way} mean {panel.metrics[0]}"
     return table(caption, ["schedule", "settings", *panel.metrics, "diverged"], rows, text_columns=2)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
