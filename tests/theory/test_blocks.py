@@ -57,9 +57,9 @@ def test_constant_pieces_are_exact(name, noise):
 
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e4])
 @pytest.mark.parametrize("name", SMOOTH)
-def test_the_loss_all_along_the_run_is_within_a_quarter_of_a_percent(name, noise):
-    """Measured: at most 2.3e-3, for an initial rate of 1.9/L and noise that dwarfs the initial error."""
-    assert error(ec.NoisyQuadratic(S, noise, 1.0), SMOOTH[name], 0.02) < 2.5e-3
+def test_the_loss_all_along_the_run_is_within_a_twentieth_of_a_percent(name, noise):
+    """Measured: at most 3.1e-4, for an initial rate of 1.9/L and noise that dwarfs the initial error."""
+    assert error(ec.NoisyQuadratic(S, noise, 1.0), SMOOTH[name], 0.02) < 5e-4
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -74,7 +74,7 @@ def test_any_problem_and_any_schedule(q, data):
     """Short runs of wild rates: where every step is a block, blocks are the recursion itself."""
     f = data.draw(schedules(1.9 / q.spectrum.L, max_steps=60))
     marks = np.unique([0, f.total_steps // 2, f.total_steps])
-    curve = block_curve(q.nodes, blocks_of(f, marks, 0.0, stiffness=1e300))
+    curve = block_curve(q.nodes, blocks_of(f, marks, 0.0, stiffness=1e12))
     exact = q.loss_curve(f, marks.tolist())
     assert_allclose(curve.bias, exact.bias, rtol=1e-9, atol=1e-290)
     assert_allclose(curve.variance, exact.variance, rtol=1e-9, atol=1e-290)

@@ -9,6 +9,8 @@ from eigencurve.theory.kernels import SMALLEST, compiled
 
 # Below this the change of the rate within a block adds nothing that float64 can tell from rounding.
 SMALLEST_LAG = 1e-6
+# The exponential of less is no normal float64, and slow to compute with.
+VANISHED = -700.0
 # Nearer to the largest stable step, x = 2, a derivative is taken at that limit: elsewhere it would cancel.
 NEAR_LIMIT = 1e-7
 
@@ -38,7 +40,8 @@ def advance_blocks(
                 keep, added = k, x * x
             else:
                 log_keep = 2 * n * (np.log1p(-x) if x < 1 else np.log1p(x - 2))
-                keep, lost, gap = np.exp(log_keep), -np.expm1(log_keep), x * (2 - x)
+                keep = np.exp(log_keep) if log_keep > VANISHED else 0.0
+                lost, gap = -np.expm1(log_keep), x * (2 - x)
                 added = x * x * n if gap == 0 else x * x * lost / gap
                 if slope != 0 and n * abs(gap) > SMALLEST_LAG:
                     delta = 2 * lam[j] * slope / ((2 - x) * (2 - x))
@@ -46,6 +49,19 @@ def advance_blocks(
             b = keep * bias[j]
             bias[j] = 0.0 if b < SMALLEST else b
             variance[j] = keep * variance[j] + added * noise[j]
+
+
+@compiled(fast=True)
+def scaled_losses(
+    lam: Array, weights: Array, error: Array, noise: Array, counts: IntArray, rates: Array, rises: Array, scales: Array
+) -> Array:
+    """½ Σ w_j e_j after all blocks, for each factor that the rates are multiplied by; not finite where it diverges."""
+    losses = np.empty(len(scales))
+    for i in range(len(scales)):
+        bias, variance = error.copy(), np.zeros(len(lam))
+        advance_blocks(lam, noise, bias, variance, counts, rates * scales[i], rises * scales[i])
+        losses[i] = 0.5 * np.sum(weights * (bias + variance))
+    return losses
 
 
 @compiled(fast=True)
@@ -69,7 +85,7 @@ def block_loss_and_gradient(
             x = eta * lam[j]
             log_keep = 2 * n * (np.log1p(-x) if x < 1 else np.log1p(x - 2))
             gap = x * (2 - x)
-            kept[block, j] = np.exp(log_keep)
+            kept[block, j] = np.exp(log_keep) if log_keep > VANISHED else 0.0
             added = x * x * n if gap == 0 else -x * x * np.expm1(log_keep) / gap
             e[j] = kept[block, j] * e[j] + added * noise[j]
     loss = 0.0

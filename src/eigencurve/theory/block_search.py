@@ -15,7 +15,7 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.table import Piecewise, piecewise
 from eigencurve.spectrum.spectrum import Spectrum
-from eigencurve.theory.block_kernels import block_loss_and_gradient
+from eigencurve.theory.block_kernels import block_loss_and_gradient, scaled_losses
 from eigencurve.theory.blocks import Blocks, block_loss, blocks_of
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.nodes import Nodes, compress
@@ -23,7 +23,7 @@ from eigencurve.theory.optimal import DIVERGED, LEVELS, MAX_ITERATIONS, SMALLEST
 from eigencurve.theory.tuning import classic_schedules, rescaled
 
 # Scales tried, as fractions of the largest, before the best of them is refined.
-GRID = np.geomspace(1e-6, 1.0, 37)
+GRID = np.geomspace(1e-6, 1.0, 25)
 # The search runs on about 128 nodes, its scales on about 64; what it found is judged on about 256, in finer blocks.
 SEARCH_CELLS, SCALE_CELLS, FINE_CELLS = 64, 32, 128
 COARSE, FINE = 0.1, 0.02
@@ -36,21 +36,27 @@ def best_scale(nodes: Nodes, blocks: Blocks, max_lr: float) -> float:
 
     A grid of factors, then Brent's method around the best of them.
     """
+    arrays = [np.array(a) for a in (nodes.lam, nodes.weights, nodes.error, nodes.noise)]
     limit = max_lr / blocks.peak
 
-    def loss(log_scale: float) -> float:
-        return block_loss(nodes, blocks.scaled(limit * math.exp(min(log_scale, 0.0))))
+    def losses(logs: Array) -> Array:
+        scales = limit * np.exp(np.minimum(logs, 0.0))
+        return np.nan_to_num(scaled_losses(*arrays, blocks.counts, blocks.rates, blocks.rises, scales), nan=math.inf)
 
     logs = np.log(GRID)
-    losses = np.array([loss(value) for value in logs])
-    best = int(np.argmin(losses))
-    if not math.isfinite(losses[best]):
+    coarse = losses(logs)
+    best = int(np.argmin(coarse))
+    if not math.isfinite(coarse[best]):
         return limit * float(GRID[0])
     bracket = (logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)])
-    ceiling = 1e3 * (float(losses[best]) or 1.0)  # Brent's method cannot reckon with infinity
-    options = {"xatol": 1e-4, "maxiter": 25}
-    found = minimize_scalar(lambda x: min(loss(x), ceiling), bounds=bracket, method="bounded", options=options)
-    return limit * math.exp(float(found.x if found.fun < losses[best] else logs[best]))
+    ceiling = 1e3 * (float(coarse[best]) or 1.0)  # Brent's method cannot reckon with infinity
+    found = minimize_scalar(
+        lambda x: min(float(losses(np.array([x]))[0]), ceiling),
+        bounds=bracket,
+        method="bounded",
+        options={"xatol": 1e-4, "maxiter": 25},
+    )
+    return limit * math.exp(float(found.x if found.fun < coarse[best] else logs[best]))
 
 
 def at_best_scale(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:

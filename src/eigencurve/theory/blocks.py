@@ -18,7 +18,7 @@ from eigencurve.theory.recursion import tame
 
 # How much the rate may change within a block, as a fraction of it.
 TOLERANCE = 0.02
-# A block whose rates sum to less than this over L moves no coordinate far: it may change at will.
+# A block whose rates sum to less than this over L moves no coordinate far: its rate may change at will.
 SMALLEST_MOVE = 0.05
 
 
@@ -74,14 +74,15 @@ def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE,
     Args:
         schedule: any.
         marks: numbers of steps where a block has to end, increasing, at most T.
-        tolerance: the largest change of the rate within a block, as a fraction of it; a part with
-            :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` is not halved whatever its change.
+        tolerance: the largest change of the rate within a block, as a fraction of it and of its distance from 2/L,
+            where a coordinate no longer shrinks. A part with :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` is not
+            halved whatever its change.
         stiffness: the largest :math:`\eta_t L` that the blocks will be used for.
     """
     marks = np.asarray(marks, dtype=np.int64)
     start, stop, first, last = _halved(schedule, marks, tolerance, stiffness)
-    low, high = np.split(schedule(np.concatenate(((start + stop - 1) // 2, (start + stop) // 2))), 2)
-    mean = (first + 2 * (low + high) + last) / 6
+    middle = schedule(np.concatenate(((start + stop - 1) // 2, (start + stop) // 2)))
+    mean = (first + 2 * (middle[: len(start)] + middle[len(start) :]) + last) / 6
     ends = np.searchsorted(stop, marks, side="right")
     return Blocks(stop - start, mean, last - first, marks, ends, float(np.maximum(first, last).max()))
 
@@ -117,6 +118,13 @@ def block_loss(nodes: Nodes, blocks: Blocks) -> float:
     return float(block_curve(nodes, blocks).loss[-1])
 
 
+def peak_rate(schedule: Schedule) -> float:
+    """The highest rate of all steps, looked up where the rate can be highest only."""
+    turns = turning_points(schedule)
+    steps = np.concatenate(([0], turns - 1, turns))
+    return float(schedule(np.clip(steps, 0, schedule.total_steps - 1)).max())
+
+
 def turning_points(schedule: Schedule) -> IntArray:
     """Steps between which the rate is monotone, in no order; none for a schedule that only falls."""
     if isinstance(schedule, Piecewise):
@@ -140,18 +148,24 @@ def _halved(
     edges = edges[edges <= marks[-1]]
     start, stop = edges[:-1], edges[1:]
     first, last = schedule(start), schedule(stop - 1)
-    move = stiffness / max(float(first.max()), float(last.max()))
+    unit = stiffness / max(float(first.max()), float(last.max()))
     parts = []
     while len(start):
-        top = np.maximum(first, last)
-        split = (stop - start > 1) & (np.abs(first - last) > tolerance * top)
-        split &= (stop - start) * top * move > SMALLEST_MOVE
+        count, x, change = stop - start, unit * np.maximum(first, last), unit * np.abs(first - last)
+        split = (change > tolerance * x) & (count * x > SMALLEST_MOVE)
+        split |= (change > tolerance * np.abs(2 - x)) & (count * change > SMALLEST_MOVE)
+        split &= count > 1
         parts.append((start[~split], stop[~split], first[~split], last[~split]))
         start, stop, first, last = start[split], stop[split], first[split], last[split]
         middle = (start + stop) // 2
-        before, after = np.split(schedule(np.concatenate((middle - 1, middle))), 2)
+        rates = schedule(np.concatenate((middle - 1, middle)))
         start, stop = np.concatenate((start, middle)), np.concatenate((middle, stop))
-        first, last = np.concatenate((first, after)), np.concatenate((before, last))
+        first = np.concatenate((first, rates[len(middle) :]))
+        last = np.concatenate((rates[: len(middle)], last))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0])
-    return columns[0][order], columns[1][order], columns[2][order], columns[3][order]
+    start, stop, first, last = (column[order] for column in columns)
+    # Halving cuts a constant piece near its end into ever shorter ones: put them together again.
+    new = np.append(True, (first[1:] != first[:-1]) | (last != first)[1:] | (last != first)[:-1])
+    new[np.searchsorted(start, edges[:-1])] = True
+    return start[new], np.append(start[new][1:], stop[-1]), first[new], last[np.append(new[1:], True)]
