@@ -45,23 +45,24 @@ def main() -> None:
         st.stop()
     try:
         subject = subject_of(settings, upload)
-    except ValueError as error:
+        view = _computed(settings, subject)
+    except ValueError as error:  # a spectrum that no schedule can be made of
         st.error(texts.plain(str(error)))
         st.stop()
-    _page(settings, subject)
-
-
-def _page(settings: Settings, subject: Subject) -> None:
-    problem, max_lr = problem_of(settings, subject)
-    best = _searches().ask(problem, settings.total_steps, max_lr) if settings.best else None
-    view = redraw(settings, subject, best)
     _facts(view, settings)
     _spectrum(view, subject)
     _rates(view, settings)
     _losses(view, settings)
-    if settings.best and best is None:
-        _wait(problem, settings.total_steps, max_lr)
+    if settings.best and BEST not in view.schedules:
+        _wait(view.problem, settings.total_steps, view.losses.max_lr)
     _take(view, settings)
+
+
+def _computed(settings: Settings, subject: Subject) -> View:
+    """All numbers of the page; the best schedule among them once its search has ended."""
+    problem, max_lr = problem_of(settings, subject)
+    best = _searches().ask(problem, settings.total_steps, max_lr) if settings.best else None
+    return redraw(settings, subject, best)
 
 
 @st.cache_resource

@@ -31,7 +31,7 @@ def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> li
 
 
 def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
-    """Serve the page until interrupted.
+    """Serve the page until it is interrupted; the interrupt goes on to the caller once the server has ended.
 
     Args:
         host: the address to listen on; this machine only, unless told otherwise.
@@ -39,7 +39,7 @@ def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
         open_browser: whether to show it at once.
 
     Returns:
-        The server's exit code, 0 after an interrupt.
+        The server's exit code.
 
     Raises:
         ImportError: Streamlit or plotly is missing.
@@ -50,11 +50,6 @@ def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
     server = subprocess.Popen(command(host, port, open_browser))
     try:
         return server.wait()
-    except KeyboardInterrupt:
+    finally:
         server.terminate()
         server.wait()
-        return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run())
