@@ -119,6 +119,11 @@ class Page:
         self.driver.execute_script("arguments[0].focus()", handle)
         self.driver.switch_to.active_element.send_keys(key)
 
+    def says(self, name: str) -> str:
+        """What a setting's slider or number shows."""
+        script = "return arguments[0].getAttribute('aria-valuetext') || arguments[0].value"
+        return str(self.driver.execute_script(script, self.setting(name, ":is([role=slider], input)")))
+
     def losses(self) -> dict[str, str]:
         """Schedule and loss of each row of the table of losses."""
         script = """
@@ -169,16 +174,18 @@ class Page:
             return Math.max(main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - innerWidth)"""
         return int(self.driver.execute_script(script))
 
-    def screenshot(self, name: str, width: int, whole: bool = True) -> Path:
-        """The whole page, kept as build output."""
+    def whole(self, width: int) -> None:
+        """Make the window as high as the page."""
         self.until(self.quiet, "the figures")
         height = self.driver.execute_script("return document.querySelector('[data-testid=\"stMain\"]').scrollHeight")
-        size = {"width": width, "height": height if whole else 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.until(lambda: self.driver.execute_script("return innerHeight") == size["height"], "the window's height")
+        self.until(lambda: self.driver.execute_script("return innerHeight") == height, "the window's height")
+
+    def screenshot(self, name: str) -> Path:
+        """The window as it is, kept as build output."""
         self.until(self.quiet, "the figures")
         picture = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
-        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         path = SCREENSHOTS / f"{name}.png"
         path.write_bytes(b64decode(picture["data"]))

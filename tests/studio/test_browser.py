@@ -59,6 +59,7 @@ def test_a_moved_slider_shows_the_librarys_numbers_and_the_address_restores_them
     page.until(lambda: page.losses() == shown(Settings()), "the defaults")
     page.driver.get(link)
     page.until(lambda: page.losses() == shown(noisier), "the losses of the link")
+    assert page.says("noise") == "20000"
 
 
 def test_what_is_downloaded_is_the_schedule(page):
@@ -106,8 +107,10 @@ def test_the_best_schedule_and_the_desktops_looks(page):
     settings = dataclasses.replace(SMALL, best=True)
     page.open(urlencode(to_params(settings)))
     page.until(lambda: "Numerically best" in page.losses(), "the best schedule")
+    assert [page.says(name) for name in ("epochs", "steps_per_epoch", "lr", "noise")] == ["10", "50", "0.1", "10000"]
     assert page.overflow() <= 0
-    assert page.screenshot("desktop", 1280).stat().st_size > 10_000
+    page.whole(1280)
+    assert page.screenshot("desktop").stat().st_size > 10_000
 
 
 def test_the_dark_page(address, tmp_path):
@@ -117,7 +120,8 @@ def test_the_dark_page(address, tmp_path):
         script = "return getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
         red, green, blue = (int(part) for part in page.driver.execute_script(script)[4:-1].split(",")[:3])
         assert max(red, green, blue) < 64
-        page.screenshot("dark", 1280)
+        page.whole(1280)
+        page.screenshot("dark")
         assert page.severe() == []
 
 
@@ -126,9 +130,10 @@ def test_the_phone(address, tmp_path):
         page.open(urlencode(to_params(SMALL)))
         page.until(lambda: page.losses() == shown(SMALL), "the losses")
         assert page.overflow() <= 0
-        page.screenshot("phone", 390)
         page.until(lambda: page.all('[data-testid="stExpandSidebarButton"]'), "the sidebar's button")[0].click()
         page.until(lambda: page.setting("noise", "label").is_displayed(), "the sidebar")
-        page.screenshot("phone-settings", 390, whole=False)
+        page.screenshot("phone-settings")
+        page.whole(390)
+        page.screenshot("phone")
         assert page.severe() == []
         assert page.strangers() == []

@@ -37,12 +37,12 @@ FILES_KEPT, SECONDS_KEPT = 4, 3600
 
 def opened() -> tuple[str, ...]:
     """Take the settings from the address when the page is opened; returns what was wrong with it."""
-    if "kept" not in st.session_state:
+    state = st.session_state
+    if "kept" not in state:
         settings, messages = from_params(st.query_params.to_dict())
-        st.session_state["kept"] = dict(vars(settings))
-        st.session_state["opened_with"] = dict(vars(settings))
-        st.session_state["messages"] = messages
-    return tuple(st.session_state["messages"])
+        state["opened_with"], state["messages"] = dict(vars(settings)), messages
+        state["kept"], state["first"] = dict(vars(settings)), {}
+    return tuple(state["messages"])
 
 
 def unchanged(settings: Settings) -> bool:
@@ -54,7 +54,7 @@ def controls() -> tuple[Settings | None, Upload | None]:
     """Draw the widgets; the settings that they say, or None where two of them do not go together."""
     values = dict(st.session_state["kept"])
     for name in ("axis", "framework"):  # their widgets are further down the page
-        values[name] = st.session_state[_key(name)]
+        values[name] = st.session_state.get(_key(name), values[name])
     st.header("Spectrum", anchor=False)
     upload = _spectrum_controls(values)
     st.header("Training run", anchor=False)
@@ -73,41 +73,68 @@ def controls() -> tuple[Settings | None, Upload | None]:
 
 def axis_control() -> None:
     """Linear or logarithmic time."""
-    st.radio("Time axis", AXES, key=_key("axis"), horizontal=True, help=texts.HELP["axis"])
+    _radio("Time axis", "axis", AXES, str)
 
 
 def framework_control() -> None:
     """Whose code to show."""
-    names = tuple(TEMPLATES)
-    st.radio(
-        "Code for",
-        names,
-        format_func=lambda name: FRAMEWORK_NAMES.get(name, name),
-        key=_key("framework"),
-        horizontal=True,
-    )
+    _radio("Code for", "framework", tuple(TEMPLATES), lambda name: FRAMEWORK_NAMES.get(name, name))
 
 
 def _key(name: str) -> str:
-    """The key of a setting's widget. A widget that was not drawn last time begins with the value kept of it."""
-    key = f"set_{name}"
-    if key not in st.session_state:
-        kept = st.session_state["kept"][name]
-        st.session_state[key] = list(kept) if isinstance(kept, tuple) else kept
-    return key
+    return f"set_{name}"
+
+
+def _first(name: str) -> Any:
+    """What a widget shows when it is drawn, anew or again after others were in its place: the value kept of it.
+
+    It stays the widget's default for as long as that is drawn: a page that is drawn twice at once shows it too.
+    """
+    first = st.session_state["first"]
+    if _key(name) not in st.session_state:
+        first[name] = st.session_state["kept"][name]
+    return first[name]
+
+
+def _choice(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str]) -> str:
+    """One of several, from a menu."""
+    place = options.index(_first(name))
+    return str(st.selectbox(label, options, place, format_func=shown, key=_key(name), help=texts.HELP[name]))
+
+
+def _radio(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str], across: bool = True) -> str:
+    """One of a few, side by side or one below the other."""
+    place = options.index(_first(name))
+    chosen = st.radio(
+        label, options, place, format_func=shown, key=_key(name), help=texts.HELP.get(name), horizontal=across
+    )
+    return str(chosen)
+
+
+def _places(label: str, name: str) -> float:
+    """A slider on a logarithmic scale."""
+    options = sorted({*PLACES[name], st.session_state["opened_with"][name]})
+    chosen = st.select_slider(
+        label, options, _first(name), format_func=_place_shown(name), key=_key(name), help=texts.HELP[name]
+    )
+    return float(chosen)
+
+
+def _place_shown(name: str) -> Callable[[float], str]:
+    return lambda value: "1 (limit)" if name == "beta" and value == 1 else f"{value:.7g}"
 
 
 def _spectrum_controls(values: dict[str, Any]) -> Upload | None:
-    values["source"] = st.selectbox(
-        "Source", SOURCES, format_func=SOURCE_NAMES.__getitem__, key=_key("source"), help=texts.HELP["source"]
-    )
+    values["source"] = _choice("Source", "source", SOURCES, SOURCE_NAMES.__getitem__)
     upload = None
     if values["source"] == "zoo":
-        values["zoo"] = st.selectbox("Measured spectrum", tuple(ZOO), key=_key("zoo"), help=texts.HELP["zoo"])
+        values["zoo"] = _choice("Measured spectrum", "zoo", tuple(ZOO), str)
         entry = ZOO[values["zoo"]]
         st.caption(f"{entry.network}; {entry.data}.")
     elif values["source"] == "power_law":
-        values["alpha"] = st.slider("Exponent α", -1.0, 4.0, step=0.05, key=_key("alpha"), help=texts.HELP["alpha"])
+        values["alpha"] = st.slider(
+            "Exponent α", -1.0, 4.0, _first("alpha"), step=0.05, key=_key("alpha"), help=texts.HELP["alpha"]
+        )
         values["kappa"] = _places("Condition number κ", "kappa")
     else:
         upload = _upload()
@@ -136,50 +163,41 @@ def _parsed(name: str, content: bytes) -> Upload:
 
 def _run_controls(values: dict[str, Any]) -> None:
     for name, label in (("epochs", "Epochs"), ("steps_per_epoch", "Steps per epoch")):
-        values[name] = st.number_input(label, 1, MOST_STEPS, step=1, key=_key(name), help=texts.HELP[name])
-    values["lr"] = st.number_input(
-        "Learning rate", 1e-12, 1e6, step=0.01, format="%g", key=_key("lr"), help=texts.HELP["lr"]
+        values[name] = st.number_input(
+            label, 1, MOST_STEPS, _first(name), step=1, key=_key(name), help=texts.HELP[name]
+        )  # fmt: skip
+    values["lr"] = _rate("Learning rate", "lr", 1e-12, 0.01)
+    kept = st.session_state["kept"]
+    free = st.checkbox(
+        "Last learning rate unrestricted", st.session_state["opened_with"]["min_lr"] is None, key="set_free",
+        help=texts.HELP["free"],
+    )  # fmt: skip
+    if not free:
+        kept["min_lr"] = kept["min_lr"] or 0.0
+    values["min_lr"] = None if free else _rate("Last learning rate", "min_lr", 0.0, 0.001)
+
+
+def _rate(label: str, name: str, least: float, step: float) -> float:
+    """A learning rate to type in."""
+    chosen = st.number_input(
+        label, least, 1e6, _first(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
     )
-    if "set_free" not in st.session_state:
-        st.session_state["set_free"] = values["min_lr"] is None
-    if st.checkbox("Last learning rate unrestricted", key="set_free", help=texts.HELP["free"]):
-        values["min_lr"] = None
-        return
-    values["min_lr"] = values["min_lr"] or 0.0
-    st.session_state["kept"]["min_lr"] = values["min_lr"]
-    values["min_lr"] = st.number_input(
-        "Last learning rate", 0.0, 1e6, step=0.001, format="%g", key=_key("min_lr"), help=texts.HELP["min_lr"]
-    )
+    return float(chosen)
 
 
 def _schedule_controls(values: dict[str, Any]) -> None:
     chosen = st.multiselect(
-        "Schedules", KINDS, key=_key("schedules"), format_func=texts.LABELS.__getitem__,
+        "Schedules", KINDS, list(_first("schedules")), format_func=texts.LABELS.__getitem__, key=_key("schedules"),
         max_selections=MOST_SCHEDULES, help=texts.HELP["schedules"],
     )  # fmt: skip
     if not chosen:
         st.caption(texts.NO_SCHEDULE)
     values["schedules"] = tuple(chosen) or ("eigencurve",)
     values["beta"] = _places("β of Eigencurve", "beta")
-    values["allocation"] = st.radio(
-        "Allocation of steps", ALLOCATIONS, key=_key("allocation"), horizontal=True, help=texts.HELP["allocation"]
-    )
+    values["allocation"] = _radio("Allocation of steps", "allocation", ALLOCATIONS, str)
 
 
 def _comparison_controls(values: dict[str, Any]) -> None:
     values["noise"] = _places("Gradient noise σ²", "noise")
-    values["scale"] = st.radio(
-        "Rates on the quadratic", SCALES, format_func=SCALE_NAMES.__getitem__, key=_key("scale"),
-        help=texts.HELP["scale"],
-    )  # fmt: skip
-    values["best"] = st.toggle("Numerically best schedule", key=_key("best"), help=texts.HELP["best"])
-
-
-def _places(label: str, name: str) -> float:
-    """A slider on a logarithmic scale."""
-    options = sorted({*PLACES[name], st.session_state["opened_with"][name]})
-    return float(st.select_slider(label, options, key=_key(name), format_func=_shown(name), help=texts.HELP[name]))
-
-
-def _shown(name: str) -> Callable[[float], str]:
-    return lambda value: "1 (limit)" if name == "beta" and value == 1 else f"{value:.7g}"
+    values["scale"] = _radio("Rates on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
+    values["best"] = st.toggle("Numerically best schedule", _first("best"), key=_key("best"), help=texts.HELP["best"])
