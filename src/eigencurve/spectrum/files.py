@@ -145,6 +145,7 @@ def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord |
         AttributeError,
         KeyError,
         EOFError,
+        MemoryError,
         OSError,
         zipfile.BadZipFile,
         zlib.error,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from eigencurve._arrays import Array
+from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, inverse_time
 from eigencurve.schedules.compose import join
@@ -24,13 +24,22 @@ def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
     share does no better in any of them. In closed form: the error shrinks geometrically while
     :math:`e/(e+\sigma^2) > c`, and from then on :math:`1/e` grows by :math:`1/\sigma^2` a step.
     """
+    return float(certificates(nodes, np.array([total_steps]), max_lr)[0])
+
+
+def certificates(nodes: Nodes, marks: IntArray, max_lr: float) -> Array:
+    """The certificate after each of ``marks`` steps, increasing: what no schedule can be below at that time."""
     cap = max_lr * nodes.lam
-    held = _steps_at_cap(nodes, cap, total_steps)
-    error = _after_cap(nodes, cap, held)
-    left = total_steps - held
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        free = np.where(nodes.noise > 0, error / (1 + left * error / nodes.noise), 0.0)
-    return 0.5 * float(nodes.weights @ np.where(left > 0, free, error))
+    at_cap = _steps_at_cap(nodes, cap, int(marks[-1]))
+    bounds = np.empty(len(marks))
+    for i, steps in enumerate(marks.tolist()):
+        held = np.minimum(at_cap, steps)
+        error = _after_cap(nodes, cap, held)
+        left = steps - held
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            free = np.where(nodes.noise > 0, error / (1 + left * error / nodes.noise), 0.0)
+        bounds[i] = 0.5 * float(nodes.weights @ np.where(left > 0, free, error))
+    return bounds
 
 
 def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) -> Schedule:

@@ -23,10 +23,9 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def compiled(fast: bool) -> Callable[[F], F]:
-    """Numba's decorator, typed; ``fast`` lets it add up in any order."""
-    return cast(
-        Callable[[F], F], njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"} if fast else False)
-    )
+    """Numba's decorator, typed; ``fast`` lets it add up in any order. Other threads run meanwhile."""
+    math = {"reassoc", "contract"} if fast else False
+    return cast(Callable[[F], F], njit(cache=True, nogil=True, error_model="numpy", fastmath=math))
 
 
 @compiled(fast=False)

@@ -133,7 +133,7 @@ def final_loss(nodes: Nodes, rates: Array) -> float:
     bias.reshape(-1, len(nodes))[0] = nodes.error
     _advance(nodes.momentum, np.array(nodes.lam), np.array(nodes.noise), bias, variance, rates)
     error = (bias + variance).reshape(-1, len(nodes))[0]
-    return 0.5 * float(nodes.weights @ error) if _tame(nodes, error).all() else float("inf")
+    return 0.5 * float(nodes.weights @ error) if tame(nodes, error).all() else float("inf")
 
 
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
@@ -171,6 +171,11 @@ def require_schedule(function: str, schedule: object) -> Schedule:
     return schedule
 
 
+def tame(nodes: Nodes, error: Array) -> NDArray[np.bool_]:
+    """Where the error is a finite number within the growth limit."""
+    return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
+
+
 def _advance(momentum: float, lam: Array, noise: Array, bias: Array, variance: Array, rates: Array) -> None:
     if momentum:
         advance_momentum(lam, noise, momentum, bias, variance, rates)
@@ -180,15 +185,10 @@ def _advance(momentum: float, lam: Array, noise: Array, bias: Array, variance: A
         advance(lam[part], noise[part], bias[part], variance[part], rates)
 
 
-def _tame(nodes: Nodes, error: Array) -> NDArray[np.bool_]:
-    """Where the error is a finite number within the growth limit."""
-    return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
-
-
 def _require_finite(nodes: Nodes, bias: Array, variance: Array, step: int) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         error = (bias + variance).reshape(-1, len(nodes))[0]
-        tame = _tame(nodes, error)
-    if not tame.all():
-        wild = np.where(tame, -1.0, np.nan_to_num(error / (nodes.error + nodes.noise), nan=np.inf, posinf=np.inf))
+        calm = tame(nodes, error)
+    if not calm.all():
+        wild = np.where(calm, -1.0, np.nan_to_num(error / (nodes.error + nodes.noise), nan=np.inf, posinf=np.inf))
         raise divergence(nodes, float(nodes.lam[len(nodes) - 1 - int(np.argmax(wild[::-1]))]), step)

@@ -1,0 +1,1 @@
+"""The interactive page. Needs Streamlit and plotly: ``pip install eigencurve[studio]``."""

@@ -1,0 +1,51 @@
+"""Searches for the numerically best schedule, in a thread of their own: the page goes on while one runs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import TypeAlias
+
+from eigencurve.theory.block_search import search_blocks
+from eigencurve.theory.optimal import Search
+from eigencurve.theory.quadratic import NoisyQuadratic
+
+Question: TypeAlias = tuple[NoisyQuadratic, int, float]
+
+
+class Searches:
+    """One search at a time; the answers to the last few questions are kept.
+
+    A question that waits is dropped when another one is asked: the sliders have moved on.
+
+    Args:
+        most: how many answers are kept.
+    """
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="best-schedule")
+        self._answers: OrderedDict[Question, Future[Search]] = OrderedDict()
+        self._lock = Lock()
+
+    def ask(self, problem: NoisyQuadratic, total_steps: int, max_lr: float) -> Search | None:
+        """The best schedule of T steps with rates up to ``max_lr``, or None while it is being searched for."""
+        question = (problem, total_steps, max_lr)
+        with self._lock:
+            if question not in self._answers:
+                self._drop_waiting()
+                spectrum, nodes = problem.spectrum, problem.nodes
+                self._answers[question] = self._pool.submit(search_blocks, spectrum, nodes, total_steps, max_lr)
+            self._answers.move_to_end(question)
+            while len(self._answers) > self._most:
+                self._answers.popitem(last=False)
+            answer = self._answers[question]
+        return answer.result() if answer.done() else None
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def _drop_waiting(self) -> None:
+        for question in [question for question, answer in self._answers.items() if answer.cancel()]:
+            del self._answers[question]

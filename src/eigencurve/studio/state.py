@@ -1,0 +1,234 @@
+"""The settings of the page as one frozen value, and the address that restores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from eigencurve import _check
+from eigencurve.report.snippets import TEMPLATES
+from eigencurve.schedules.eigencurve import ALLOCATIONS
+from eigencurve.spectrum.zoo import ZOO
+
+SOURCES = ("zoo", "power_law", "upload")
+KINDS = (
+    "eigencurve", "cosine", "linear", "step_decay", "elastic_step", "cosine_power", "exponential", "inverse_time",
+    "wsd", "constant",
+)  # fmt: skip
+SCALES = ("best", "theory", "given")
+AXES = ("linear", "log")
+# As many curves as there are colours that everybody can tell apart, one of them for the numerically best schedule.
+MOST_SCHEDULES = 6
+MOST_STEPS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the page shows; checked when made.
+
+    Attributes:
+        source: where the spectrum comes from, one of ``SOURCES``.
+        zoo: the name of a shipped spectrum.
+        alpha, kappa: exponent and condition number of a power law.
+        weight_decay: added to every eigenvalue; a power law's smallest one.
+        epochs, steps_per_epoch: their product is T.
+        lr: the initial learning rate.
+        min_lr: the last one, or None for curves as they are.
+        beta: the ratio of a group's edges, 1 for the limit.
+        allocation: of steps to groups, ``"sqrt"`` or ``"optimal"``.
+        noise: σ² of the quadratic model, whose initial errors are 1.
+        scale: the rates on the quadratic: every schedule at its ``"best"``, at 1/L as in the ``"theory"``, or as
+            ``"given"``.
+        schedules: the kinds to draw.
+        best: whether to search for the numerically best schedule.
+        axis: of time, ``"linear"`` or ``"log"``.
+        framework: of the code.
+
+    Raises:
+        TypeError, ValueError: a value out of its range, or two that do not go together.
+    """
+
+    source: str = "zoo"
+    zoo: str = "resnet20_cifar10"
+    alpha: float = 1.5
+    kappa: float = 1e5
+    weight_decay: float = 5e-4
+    epochs: int = 100
+    steps_per_epoch: int = 391
+    lr: float = 0.1
+    min_lr: float | None = None
+    beta: float = 2.0
+    allocation: str = "sqrt"
+    noise: float = 1e4
+    scale: str = "best"
+    schedules: tuple[str, ...] = ("eigencurve", "cosine", "linear", "step_decay")
+    best: bool = False
+    axis: str = "linear"
+    framework: str = "torch"
+
+    def __post_init__(self) -> None:
+        for name, check in CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        for clash in CLASHES.values():
+            if sentence := clash(vars(self)):
+                raise ValueError(sentence)
+
+    @property
+    def total_steps(self) -> int:
+        """T."""
+        return self.epochs * self.steps_per_epoch
+
+
+def to_params(settings: Settings) -> dict[str, str]:
+    """The settings that are not the defaults, as the parameters of an address.
+
+    >>> to_params(Settings(lr=0.3, schedules=("cosine", "linear")))
+    {'lr': '0.3', 'schedules': 'cosine,linear'}
+    """
+    usual = Settings()
+    return {
+        field.name: _written(getattr(settings, field.name))
+        for field in fields(settings)
+        if getattr(settings, field.name) != getattr(usual, field.name)
+    }
+
+
+def from_params(params: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
+    """The settings of an address, and a sentence for each parameter that could not be used; its default stands.
+
+    >>> settings, messages = from_params({"lr": "fast", "epochs": "10"})
+    >>> settings.lr, settings.epochs, messages
+    (0.1, 10, ("studio: 'lr' must be a number, got 'fast'. The default is used.",))
+    """
+    usual = vars(Settings())
+    values, messages = dict(usual), []
+    for name, text in params.items():
+        try:
+            values[name] = _read(name, text)
+        except (TypeError, ValueError) as error:
+            messages.append(f"{error} The default is used." if name in CHECKS else str(error))
+    for names, clash in CLASHES.items():
+        if sentence := clash(values):
+            messages.append(f"{sentence} The defaults are used.")
+            values.update({name: usual[name] for name in names})
+    return Settings(**values), tuple(messages)
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "free"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _read(name: str, text: str) -> Any:
+    """The value that :func:`_written` wrote."""
+    if name not in CHECKS:
+        _check.refuse("studio", "address", "made of the page's settings", name, "It is left out.")
+    usual = getattr(Settings, name)
+    if name == "min_lr":
+        return CHECKS[name](name, None if text == "free" else _number(name, text, float))
+    if isinstance(usual, bool):
+        return CHECKS[name](name, {"0": False, "1": True}.get(text, text))
+    if isinstance(usual, tuple):
+        return CHECKS[name](name, tuple(part for part in text.split(",") if part))
+    if isinstance(usual, int | float):
+        return CHECKS[name](name, _number(name, text, type(usual)))
+    return CHECKS[name](name, text)
+
+
+def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise ValueError(_check.sentence("studio", name, what, text)) from None
+
+
+def _one_of(options: tuple[str, ...]) -> Callable[[str, Any], str]:
+    return lambda name, value: _check.choice("studio", name, value, options)
+
+
+def _between(low: float, high: float) -> Callable[[str, Any], float]:
+    def check(name: str, value: Any) -> float:
+        number = _check.real("studio", name, value)
+        if not low <= number <= high:
+            _check.refuse("studio", name, f"between {low:g} and {high:g}", number)
+        return number
+
+    return check
+
+
+def _count(high: int) -> Callable[[str, Any], int]:
+    def check(name: str, value: Any) -> int:
+        number = _check.whole("studio", name, value, minimum=1)
+        if number > high:
+            _check.refuse("studio", name, f"at most {high:,}", number)
+        return number
+
+    return check
+
+
+def _last_rate(name: str, value: Any) -> float | None:
+    return None if value is None else _between(0.0, 1e6)(name, value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(_check.sentence("studio", name, "0 or 1", value))
+    return value
+
+
+def _kinds(name: str, value: Any) -> tuple[str, ...]:
+    kinds = tuple(_check.choice("studio", name, kind, KINDS) for kind in value)
+    if not 1 <= len(kinds) <= MOST_SCHEDULES or len(set(kinds)) < len(kinds):
+        _check.refuse("studio", name, f"1 to {MOST_SCHEDULES} different kinds", ",".join(kinds))
+    return kinds
+
+
+CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "source": _one_of(SOURCES),
+    "zoo": _one_of(tuple(ZOO)),
+    "alpha": _between(-1.0, 4.0),
+    "kappa": _between(1.001, 1e15),
+    "weight_decay": _between(0.0, 1e3),
+    "epochs": _count(MOST_STEPS),
+    "steps_per_epoch": _count(MOST_STEPS),
+    "lr": _between(1e-12, 1e6),
+    "min_lr": _last_rate,
+    "beta": _between(1.0, 1e6),
+    "allocation": _one_of(ALLOCATIONS),
+    "noise": _between(0.0, 1e12),
+    "scale": _one_of(SCALES),
+    "schedules": _kinds,
+    "best": _flag,
+    "axis": _one_of(AXES),
+    "framework": _one_of(tuple(TEMPLATES)),
+}
+
+
+def _too_long(values: Mapping[str, Any]) -> str | None:
+    total = values["epochs"] * values["steps_per_epoch"]
+    constraint = f"at most {MOST_STEPS:,} steps in all"
+    return _check.sentence("studio", "epochs", constraint, total) if total > MOST_STEPS else None
+
+
+def _rising(values: Mapping[str, Any]) -> str | None:
+    least, lr = values["min_lr"], values["lr"]
+    return None if least is None or least <= lr else _check.sentence("studio", "min_lr", f"<= lr = {lr:g}", least)
+
+
+def _law_without_decay(values: Mapping[str, Any]) -> str | None:
+    if values["source"] != "power_law" or values["weight_decay"] > 0:
+        return None
+    remedy = "It is the law's smallest eigenvalue."
+    return _check.sentence("studio", "weight_decay", "> 0 for a power law", values["weight_decay"], remedy)
+
+
+CLASHES: dict[tuple[str, ...], Callable[[Mapping[str, Any]], str | None]] = {
+    ("epochs", "steps_per_epoch"): _too_long,
+    ("lr", "min_lr"): _rising,
+    ("weight_decay",): _law_without_decay,
+}

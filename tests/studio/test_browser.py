@@ -1,0 +1,139 @@
+"""The page as a person uses it: Debian's Chromium, driven by Selenium."""
+
+import dataclasses
+import json
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from selenium.webdriver.common.keys import Keys
+from tests.studio import browser
+
+import eigencurve as ec
+from eigencurve.studio import texts
+from eigencurve.studio.source import Upload, subject_of
+from eigencurve.studio.state import Settings, to_params
+from eigencurve.studio.view import redraw
+
+SMALL = Settings(epochs=10, steps_per_epoch=50)
+OWN = ec.Spectrum([-0.01, 0.002, 0.1, 3.0], [1, 5, 3, 1], dim=10)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    browser.chromium()
+    with browser.served(tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@pytest.fixture
+def page(address, tmp_path):
+    with browser.window(address, tmp_path, 1280, 900) as page:
+        yield page
+        assert page.severe() == []
+        assert page.strangers() == []
+
+
+def shown(settings, upload=None):
+    """The losses that the page should show."""
+    view = redraw(settings, subject_of(settings, upload))
+    return {texts.LABELS[row.name]: f"{row.loss:.4g}" for row in view.losses.rows}
+
+
+def test_a_moved_slider_shows_the_librarys_numbers_and_the_address_restores_them(page):
+    page.open(urlencode(to_params(SMALL)))
+    page.until(lambda: page.losses() == shown(SMALL), "the losses")
+
+    page.press("noise", Keys.ARROW_RIGHT)
+    noisier = dataclasses.replace(SMALL, noise=2e4)
+    assert shown(noisier) != shown(SMALL)
+    page.until(lambda: page.losses() == shown(noisier), "the losses at the new noise")
+    spectrum = subject_of(noisier).spectrum
+    exact = ec.NoisyQuadratic(spectrum, 2e4, 1.0).compare({"Cosine": ec.cosine(500, 0.1)}, tune_lr=True)
+    assert_allclose(float(page.losses()["Cosine"]), exact["Cosine"].loss, rtol=0.01)
+
+    page.until(lambda: "noise=20000" in page.driver.current_url, "the address")
+    link = page.driver.current_url
+    page.open()
+    page.until(lambda: page.losses() == shown(Settings()), "the defaults")
+    page.driver.get(link)
+    page.until(lambda: page.losses() == shown(noisier), "the losses of the link")
+    assert page.says("noise") == "20000"
+
+
+def test_what_is_downloaded_is_the_schedule(page):
+    settings = dataclasses.replace(SMALL, beta=1.0)
+    page.open(urlencode(to_params(settings)))
+    page.until(page.losses, "the losses")
+    schedule = redraw(settings, subject_of(settings)).schedules["eigencurve"]
+    assert ec.schedule_from_dict(json.loads(page.download("JSON", "eigencurve.json"))) == schedule
+    head, *lines = page.download("CSV", "eigencurve.csv").decode().splitlines()
+    steps, rates = zip(*(line.split(",") for line in lines), strict=True)
+    assert head == "step,lr"
+    assert [int(step) for step in steps] == list(range(500))
+    assert np.array_equal([float(rate) for rate in rates], schedule.values())
+
+
+def test_a_good_file_and_a_bad_one(page, tmp_path):
+    good, bad = tmp_path / "own spectrum.npz", tmp_path / "bad.txt"
+    ec.save_spectrum(OWN, good)
+    bad.write_text("1.0 0.5\n2.0 <b>half</b>\n")
+    settings = dataclasses.replace(SMALL, source="upload")
+    page.open(urlencode(to_params(settings)))
+    page.until(lambda: texts.NO_FILE in page.text(), "the question for a file")
+
+    file_input = page.until(lambda: page.all("input[type=file]"), "the file input")[0]
+    file_input.send_keys(str(good))
+    page.until(lambda: page.losses() == shown(settings, Upload(good.name, OWN)), "the losses of the file")
+    assert "own spectrum.npz" in page.text()
+    assert 'ec.load_spectrum("own spectrum.npz")' in page.text()
+
+    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(bad))
+    page.until(lambda: "two numbers a line" in page.text(), "the refusal")
+    assert "line 2: '2.0 <b>half</b>'" in page.text()
+    assert "Traceback" not in page.text()
+    assert page.losses() == {}
+
+
+def test_a_bad_address_is_explained(page):
+    page.open("lr=fast&epochs=10&steps_per_epoch=50&colour=red")
+    page.until(lambda: page.losses() == shown(SMALL), "the losses of the defaults")
+    assert "'lr' must be a number, got 'fast'. The default is used." in page.text()
+    assert "got 'colour'" in page.text()
+
+
+def test_the_best_schedule_and_the_desktops_looks(page):
+    settings = dataclasses.replace(SMALL, best=True)
+    page.open(urlencode(to_params(settings)))
+    page.until(lambda: "Numerically best" in page.losses(), "the best schedule")
+    assert [page.says(name) for name in ("epochs", "steps_per_epoch", "lr", "noise")] == ["10", "50", "0.1", "10000"]
+    assert page.overflow() <= 0
+    page.whole(1280)
+    assert page.screenshot("desktop").stat().st_size > 10_000
+
+
+def test_the_dark_page(address, tmp_path):
+    with browser.window(address, tmp_path, 1280, 900, dark=True) as page:
+        page.open()
+        page.until(page.losses, "the losses")
+        script = "return getComputedStyle(document.querySelector('[data-testid=\"stApp\"]')).backgroundColor"
+        red, green, blue = (int(part) for part in page.driver.execute_script(script)[4:-1].split(",")[:3])
+        assert max(red, green, blue) < 64
+        page.whole(1280)
+        page.screenshot("dark")
+        assert page.severe() == []
+
+
+def test_the_phone(address, tmp_path):
+    with browser.window(address, tmp_path, 390, 844) as page:
+        page.open(urlencode(to_params(SMALL)))
+        page.until(lambda: page.losses() == shown(SMALL), "the losses")
+        assert page.overflow() <= 0
+        page.until(lambda: page.all('[data-testid="stExpandSidebarButton"]'), "the sidebar's button")[0].click()
+        page.until(lambda: page.setting("noise", "label").is_displayed(), "the sidebar")
+        page.screenshot("phone-settings")
+        page.whole(390)
+        page.screenshot("phone")
+        assert page.severe() == []
+        assert page.strangers() == []

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import eigencurve as ec
+from eigencurve.theory.nodes import Nodes, compress
+from eigencurve.theory.recursion import final_loss
+
+LAWS = {alpha: ec.PowerLaw(alpha, 1e-3, 10.0).spectrum(3000) for alpha in (0.5, 1.0, 1.5)}
+
+
+@pytest.mark.parametrize("alpha", LAWS)
+@pytest.mark.parametrize("top", [1.0, 1.9, 1.99, 2.0])
+def test_a_few_nodes_give_the_loss_of_many(alpha, top):
+    """Up to the largest rate of all: at 2/L the variance of the largest eigenvalue never comes to rest."""
+    spectrum = LAWS[alpha]
+    nodes = ec.NoisyQuadratic(spectrum, 1e4, 1.0).nodes
+    few = compress(nodes, num_cells=64)
+    assert len(few) <= 128
+    for f in (ec.constant(500, top / spectrum.L), ec.linear(500, top / spectrum.L)):
+        assert_allclose(final_loss(few, f.values()), final_loss(nodes, f.values()), rtol=1e-4)
+
+
+def test_keeps_the_moments():
+    nodes = ec.NoisyQuadratic(LAWS[1.0], 2.0, 3.0).nodes
+    few = compress(nodes, num_cells=20)
+    for power in range(4):
+        assert_allclose(few.weights @ few.lam**power, nodes.weights @ nodes.lam**power, rtol=1e-12)
+    assert_allclose(few.noise, 2.0)
+    assert_allclose(few.error, 3.0)
+    assert (np.diff(few.lam) > 0).all()
+
+
+def test_few_or_equal_eigenvalues():
+    nodes = ec.NoisyQuadratic(LAWS[1.0]).nodes
+    assert compress(nodes, num_cells=1500) is nodes
+    equal = Nodes(np.full(300, 2.0), np.full(300, 1 / 300), np.ones(300), np.ones(300), 0.0)
+    one = compress(equal, num_cells=64)
+    assert_allclose(one.weights @ one.lam, 2.0)
