@@ -96,7 +96,7 @@ def figure(found: list[Likeness]) -> Figure:
         steps = np.linspace(0, one.curves[0].total_steps - 1, 1000).astype(np.int64)
         axes.plot(steps, cosine(one.curves[0].total_steps, 1.0)(steps), color=COLOURS[0], label="cosine")
         for k, (beta, curve) in enumerate(zip(BETAS, one.curves, strict=True)):
-            name = "eigencurve, β → 1" if beta == 1 else f"eigencurve, β = {beta:g}"
+            name = "eigencurve, β → 1" if beta == 1 else f"eigencurve, β = {beta:.7g}"
             axes.plot(steps, curve(steps), color=COLOURS[k + 1], linestyle=DASHES[k + 1], label=name)
         axes.set(title=one.setting.title, xlabel="step", ylabel="rate / initial rate")
         axes.grid(alpha=0.3)
