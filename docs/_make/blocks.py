@@ -73,6 +73,10 @@ class Block:
         return self.language in {"python", "sh"} and not self.title
 
 
+class BlockError(Exception):
+    """A block that fails; the page and line are in the message."""
+
+
 def blocks_of(text: str) -> list[Block]:
     """The blocks of a page in their order; outputs are with the block that prints them."""
     found: list[Block] = []
@@ -91,7 +95,7 @@ def run_page(path: Path) -> list[tuple[Block, str]]:
     """Run the blocks of a page in the current folder; each with what it printed.
 
     Raises:
-        SystemExit: a block failed; its page and line are in the message.
+        BlockError: a block failed.
     """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     sys.path[0] = ""  # the files of the page, not those of this folder
@@ -114,7 +118,7 @@ def _run_python(block: Block, path: Path, namespace: dict[str, Any]) -> str:
         with contextlib.redirect_stdout(printed):
             exec(program, namespace)
     except Exception:
-        raise SystemExit(f"{path}:{block.line}: this block fails\n{traceback.format_exc()}") from None
+        raise BlockError(f"{path}:{block.line}: this block fails\n{traceback.format_exc()}") from None
     return printed.getvalue()
 
 
@@ -124,7 +128,7 @@ def _run_shell(block: Block, path: Path) -> str:
         ["sh", "-ec", block.code], capture_output=True, text=True, env={**os.environ, "PATH": beside}, check=False
     )
     if done.returncode:
-        raise SystemExit(f"{path}:{block.line}: this block ends with {done.returncode}\n{done.stdout}{done.stderr}")
+        raise BlockError(f"{path}:{block.line}: this block ends with {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -178,18 +182,10 @@ def updated(text: str, results: list[tuple[Block, str]]) -> str:
     return text
 
 
-def main() -> None:
-    """Run pages, each in its own empty folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", type=Path)
-    parser.add_argument("--write", action="store_true", help="bring the outputs on the page up to date")
-    chosen = parser.parse_args()
-    wrong = [message for page in chosen.pages for message in _check_page(page.resolve(), chosen.write)]
-    if wrong:
-        raise SystemExit("\n".join(wrong))
-
-
-def _check_page(page: Path, write: bool) -> list[str]:
+def check_page(page: Path, write: bool = False) -> list[str]:
+    """Run a page in an empty folder, offline and without the real data; say where it shows what is not printed."""
+    os.environ.pop("EIGENCURVE_DATA", None)
+    os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="Agg", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         results = run_page(page)
     if write:
@@ -197,6 +193,17 @@ def _check_page(page: Path, write: bool) -> list[str]:
     pairs = [(block, printed) for block, printed in results if block.shown is not None]
     found = [(block, differs(block.shown.code, printed)) for block, printed in pairs]
     return [] if write else [f"{page}:{block.line}: {words}" for block, words in found if words]
+
+
+def main() -> None:
+    """Run pages, each in its own empty folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--write", action="store_true", help="bring the outputs on the page up to date")
+    chosen = parser.parse_args()
+    for page in chosen.pages:
+        for message in check_page(page.resolve(), chosen.write):
+            print(message)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -42,6 +43,13 @@ def picture(draw: Callable[[], Figure]) -> Callable[[], Figure]:
 def network(weight_decay: float | None = None) -> ec.Spectrum:
     """The shipped spectrum, prepared with its own weight decay or another."""
     return ec.prepare(zoo_spectrum(NETWORK), ZOO[NETWORK].weight_decay if weight_decay is None else weight_decay)
+
+
+@cache
+def best_schedule(level: float) -> ec.Schedule:
+    """The best schedule found for the shipped spectrum at a noise level."""
+    spectrum = network()
+    return ec.NoisyQuadratic(spectrum, noise=level).optimal_schedule(T, max_lr=2 / spectrum.L)
 
 
 def panels(*titles: str, width: float = 10.5, height: float = 3.9) -> tuple[Figure, list[Axes]]:
@@ -161,8 +169,8 @@ def cosine() -> Figure:
 @picture
 def when_it_helps() -> Figure:
     """Runs of growing length on one loss, with little noise and with much: where the choice of a schedule matters."""
-    spectrum = ec.PowerLaw(alpha=1.3, mu=1e-3, L=1.0).spectrum(num=128)
-    lengths = np.geomspace(30, 300_000, 13).round().astype(int).tolist()
+    spectrum = ec.PowerLaw(alpha=1.3, mu=1e-3, L=1.0).spectrum(num=64)
+    lengths = np.geomspace(30, 100_000, 11).round().astype(int).tolist()
     levels = (1.0, 100.0)
     figure, both = panels(*(f"Density λ^-1.3, κ = 1,000, noise σ² = {level:g}" for level in levels), height=4.4)
     for axes, level in zip(both, levels, strict=True):
@@ -207,8 +215,7 @@ def certificate() -> Figure:
     }  # fmt: skip
     for axes, level in zip(both, levels, strict=True):
         problem = ec.NoisyQuadratic(spectrum, noise=level, initial_error=1.0)
-        best = problem.optimal_schedule(T, max_lr=2 / spectrum.L)
-        table = problem.compare({**entries, "best found": best}, max_lr=2 / spectrum.L, tune_lr=True)
+        table = problem.compare({**entries, "best found": best_schedule(level)}, max_lr=2 / spectrum.L, tune_lr=True)
         names = [*entries, "best found"]
         bias = np.array([table[name].bias for name in names])
         variance = np.array([table[name].variance for name in names])
@@ -267,8 +274,7 @@ def noise() -> Figure:
     figure, (axes,) = panels("The best schedule found for a ResNet-20's spectrum, T = 39,100", width=9)
     found: dict[str, ec.Schedule] = {}
     for level, shown in ((1.0, "1"), (1e4, "10⁴"), (1e5, "10⁵")):
-        problem = ec.NoisyQuadratic(spectrum, noise=level, initial_error=1.0)
-        best = problem.optimal_schedule(T, max_lr=2 / spectrum.L)
+        best = best_schedule(level)
         found[f"σ² = {shown}, peak {best.values().max() * spectrum.L:.2g}/L"] = best
     for k, (name, best) in enumerate(found.items()):
         rates = best.values()
