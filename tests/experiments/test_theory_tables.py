@@ -3,7 +3,15 @@ import re
 
 import pytest
 
-from eigencurve.experiments import theory_best, theory_extra, theory_rates, theory_tables, theory_tightness
+import eigencurve as ec
+from eigencurve.experiments import (
+    theory_best,
+    theory_cosine,
+    theory_extra,
+    theory_rates,
+    theory_tables,
+    theory_tightness,
+)
 
 
 def check(folder, name):
@@ -59,7 +67,34 @@ def test_the_best_schedule_heads_its_table(monkeypatch, tmp_path, data_path):
         assert case.table["best found"].loss <= case.table.rows[0].loss * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("table", ["extra-terms", "best"])
+def test_the_likeness_to_cosine_is_that_of_the_nodes(tmp_path, data_path):
+    """With a group for every node the curve depends on where the nodes lie; in the limit of a density it does not."""
+    folder = data_path("spectra").parent
+    assert theory_tables.main(["cosine", "--out", str(tmp_path), "--data", str(folder)]) == 0
+    assert "## Power laws" in check(tmp_path, "cosine")
+    resnet = theory_cosine.measure(folder)[0]
+    two, every_node, limit = zip(*resnet.by_nodes.values(), strict=True)
+    assert every_node[0] < 0.05 < 0.2 < every_node[-1]
+    assert max(two) - min(two) < 0.001
+    assert max(limit) - min(limit) < 0.001
+
+
+def test_cosine_is_at_no_distance_from_itself():
+    assert theory_cosine.distance(ec.cosine(1000, 0.3)) == 0
+    assert theory_cosine.distance(ec.constant(1000, 0.3)) == pytest.approx(0.5, abs=0.001)
+
+
+def test_joined_nodes_are_the_same_distribution():
+    spectrum = ec.PowerLaw(1.3, 1e-3, 10.0).spectrum(2000)
+    few = theory_cosine.joined(spectrum, 8)
+    assert len(few) <= 8 * 14 + 2
+    assert (few.mu, few.L) == (spectrum.mu, spectrum.L)
+    assert few.weights @ few.eigenvalues == pytest.approx(spectrum.weights @ spectrum.eigenvalues)
+    assert ec.group(few).share == pytest.approx(ec.group(spectrum).share)
+    assert theory_cosine.joined(spectrum, None) is spectrum
+
+
+@pytest.mark.parametrize("table", ["extra-terms", "best", "cosine"])
 def test_some_tables_need_the_spectra(monkeypatch, tmp_path, capsys, table):
     monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
     with pytest.raises(SystemExit):

@@ -14,17 +14,18 @@ from matplotlib.figure import Figure
 
 from eigencurve import _check
 from eigencurve._files import write_atomically
-from eigencurve.experiments import theory_best, theory_extra, theory_rates, theory_tightness
+from eigencurve.experiments import theory_best, theory_cosine, theory_extra, theory_rates, theory_tightness
 from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.origin import origin_here
 
 TITLES = {
     "rates": "The rates of the paper's schedules, measured",
     "best": "The best schedule and the classic ones on a published spectrum",
+    "cosine": "Eigencurve beside cosine decay",
     "extra-terms": "The extra terms, exact losses and certificates",
     "tightness": "How tight the paper's bounds are",
 }
-NEED_SPECTRA = ("best", "extra-terms")
+NEED_SPECTRA = ("best", "cosine", "extra-terms")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,6 +57,9 @@ def make(name: str, folder: Path | None) -> tuple[str, Figure]:
     if name == "best":
         cases = theory_best.measure(folder)
         return theory_best.text(cases), theory_best.figure(cases)
+    if name == "cosine":
+        found = theory_cosine.measure(folder)
+        return theory_cosine.text(found), theory_cosine.figure(found)
     blocks = theory_extra.measure(folder)
     return theory_extra.text(blocks), theory_extra.figure(blocks)
 

@@ -1,0 +1,53 @@
+"""A MkDocs hook: the reference of the command line, from the commands themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.main import get_command
+
+from eigencurve.cli import app
+
+MARKER = "<!-- commands -->"
+HEAD = "| argument or option | meaning |\n| --- | --- |"
+# Lines of a help text that are commands to copy, possibly after the word "Examples:".
+EXAMPLE = re.compile(r"^(?:Examples?: *| +)?(?P<command>eigencurve .+)$")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put the commands in where a page asks for them."""
+    return markdown.replace(MARKER, command_reference()) if MARKER in markdown else markdown
+
+
+def command_reference() -> str:
+    """Every command: what it does, how it is called, its arguments and options, as it says of itself."""
+    root = get_command(app)
+    context = root.make_context("eigencurve", [], resilient_parsing=True)
+    names = root.list_commands(context)
+    return "\n\n".join(section(root.get_command(context, name), f"eigencurve {name}") for name in names)
+
+
+def section(command: Any, called: str) -> str:
+    """One command, and those below it where it is a group."""
+    context = command.make_context(called, [], resilient_parsing=True)
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    table = "\n".join([HEAD, *(f"| `{_cell(names)}` | {_cell(text)} |" for names, text in filter(None, records))])
+    below = [section(command.get_command(context, name), f"{called} {name}") for name in _below(command, context)]
+    return "\n\n".join([f"## {called}", _text(command.help or ""), table, *below])
+
+
+def _below(command: Any, context: Any) -> list[str]:
+    return command.list_commands(context) if hasattr(command, "list_commands") else []
+
+
+def _text(help_text: str) -> str:
+    """The help with its examples as one block of commands."""
+    lines = help_text.replace("\b\n", "").splitlines()
+    commands = [found["command"] for line in lines if (found := EXAMPLE.match(line))]
+    said = "\n".join(line for line in lines if not EXAMPLE.match(line)).strip()
+    return said + ("\n\n```sh\n" + "\n".join(commands) + "\n```" if commands else "")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

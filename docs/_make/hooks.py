@@ -1,0 +1,102 @@
+"""MkDocs hooks: the site is the repository's own pages, linked as they link to each other there.
+
+README.md is the first page; CHANGELOG.md, CONTRIBUTING.md and everything in results/ are pages too, so that a new table
+appears without an edit. Links are written for the repository and translated to the site here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+RENAMED = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+FOLDERS = {"results": "results.md", "docs": "index.md"}
+LINK = re.compile(r"(?P<head>\]\(|<img src=\")(?P<target>[^)\s\"#]+)(?P<tail>[^)\"]*[)\"])")
+FENCED = re.compile(r"^(```.*?^```\s*$)", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+NO_PAGE = "LICENSE"
+
+
+def repository(config: MkDocsConfig) -> Path:
+    """The folder of mkdocs.yml."""
+    return Path(config.config_file_path).parent
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of results/ where the navigation names results/."""
+    for section in config.nav or []:
+        for name, pages in section.items():
+            if isinstance(pages, list):
+                section[name] = [entry for page in pages for entry in _expanded(page, repository(config))]
+    return config
+
+
+def _expanded(page: Any, root: Path) -> list[Any]:
+    return result_pages(root) if page == "results/" else [page]
+
+
+def result_pages(root: Path) -> list[str]:
+    """Every table of results/, those of this folder before those of its folders."""
+    found = [path.relative_to(root).as_posix() for path in (root / "results").rglob("*.md")]
+    return sorted(found, key=lambda path: (path.count("/"), path))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Bring in the pages and pictures that lie outside docs/."""
+    root = repository(config)
+    for source, target in {**RENAMED, NO_PAGE: NO_PAGE}.items():
+        files.append(File.generated(config, target, abs_src_path=str(root / source)))
+    for path in sorted((root / "results").rglob("*")):
+        if path.suffix in {".md", ".png", ".svg", ".html"}:
+            files.append(File.generated(config, path.relative_to(root).as_posix(), abs_src_path=str(path)))
+    return files
+
+
+def results_list(root: Path) -> str:
+    """The tables, each by its own title."""
+    return "\n".join(f"- [{title(root / page)}](../{page})" for page in result_pages(root))
+
+
+def title(path: Path) -> str:
+    """The first heading of a page."""
+    found = TITLE.search(path.read_text())
+    return found[1] if found else path.stem
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+    """Fill in the list of results where a page asks for it, and translate the links outside code blocks."""
+    markdown = markdown.replace("<!-- results -->", results_list(repository(config)))
+    return "".join(
+        part if part.startswith("```") else translated(part, page.file.src_uri) for part in FENCED.split(markdown)
+    )
+
+
+def repository_path(src_uri: str) -> str:
+    """Where a page of the site lies in the repository."""
+    back = {site: source for source, site in RENAMED.items()}
+    return back.get(src_uri, src_uri if src_uri.startswith("results/") else f"docs/{src_uri}")
+
+
+def translated(text: str, src_uri: str) -> str:
+    """Relative links of a page of the repository as links of the site."""
+    home = posixpath.dirname(repository_path(src_uri))
+
+    def exchange(link: re.Match[str]) -> str:
+        if ":" in link["target"] or link["target"].startswith("/"):
+            return link[0]
+        path = posixpath.normpath(posixpath.join(home, link["target"]))
+        target = posixpath.relpath(site_path(path), posixpath.dirname(src_uri) or ".")
+        return link["head"] + target + link["tail"]
+
+    return LINK.sub(exchange, text)
+
+
+def site_path(path: str) -> str:
+    """Where a file of the repository lies in the site."""
+    return {**RENAMED, **FOLDERS}.get(path, path.removeprefix("docs/"))

@@ -1,0 +1,140 @@
+"""Every code block of the README and of docs/ is run, and prints what its page shows."""
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from docs._make.blocks import Block, blocks_of, check_page, differs, updated
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# What a page needs beside NumPy; without it the page cannot run, and its test says so.
+NEEDS = {"lightning": "lightning", "transformers": "transformers", "keras": "keras", "jax": "jax"}
+MOST_NOT_RUN = 10
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def runs_something(page):
+    return any(block.language in {"python", "sh"} and block.reason is None for block in blocks_of(page.read_text()))
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """A process for each page, forked from one that has imported PyTorch already and done nothing else."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["eigencurve.adapters.torch", "eigencurve.theory.quadratic"])
+    return context
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runs_something(page)], ids=name_of)
+def test_a_page_does_what_it_shows(page, processes):
+    if (package := NEEDS.get(page.stem)) and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+    if "torch" in page.read_text() and find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    with ProcessPoolExecutor(1, mp_context=processes) as pool:
+        assert pool.submit(check_page, page).result() == []
+
+
+def test_few_blocks_are_not_run_and_all_say_why():
+    blocks = [(name_of(page), block) for page in PAGES for block in blocks_of(page.read_text())]
+    left_out = [(page, block.reason) for page, block in blocks if block.reason is not None]
+    assert all(len(reason) > 5 for _, reason in left_out)
+    assert len(left_out) <= MOST_NOT_RUN, left_out
+
+
+def test_commands_stand_in_blocks_that_are_run():
+    """A command to copy must not hide in a plain block, where nobody would notice that it no longer works."""
+    for page in PAGES:
+        for block in blocks_of(page.read_text()):
+            if block.language not in {"sh", "python"} and page.name != "first_use.md":
+                lines = [line for line in block.code.splitlines() if line.startswith(("eigencurve ", "python -m "))]
+                assert not lines, f"{name_of(page)}:{block.line}: {lines[0]}"
+
+
+PAGE = """
+```python
+print("a", 1.000)
+```
+
+```text
+a 1.0
+```
+
+Words.
+
+```text
+not an output
+```
+
+```python title="train.py"
+print("written, not run")
+```
+
+```sh title="not run: it needs a cluster"
+torchrun train.py
+```
+"""
+
+
+def test_blocks_know_their_outputs_and_reasons():
+    one, plain, file, left_out = blocks_of(PAGE)
+    assert (one.language, one.line, one.shown.code) == ("python", 3, "a 1.0\n")
+    assert (plain.language, plain.is_run) == ("text", False)
+    assert file.is_file
+    assert file.title == "train.py"
+    assert left_out.reason == "it needs a cluster"
+
+
+def test_a_page_that_is_out_of_date_is_noticed_and_mended(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(6 * 7)\n```\n\n```text\n41 and a half\n```\n")
+    (message,) = check_in_a_process(page)
+    assert "shows '41 and a half', printed was '42'" in message
+    page.write_text(updated(page.read_text(), [(blocks_of(page.read_text())[0], "42\n")]))
+    assert check_in_a_process(page) == []
+
+
+def test_a_block_that_fails_names_its_page_and_line(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("words\n\n```python\nx = 1\nx.nothing\n```\n")
+    with pytest.raises(Exception, match=r"page\.md:4: this block fails(.|\n)*line 5(.|\n)*no attribute 'nothing'"):
+        check_in_a_process(page)
+    page.write_text("```sh\necho one\nfalse\n```\n")
+    with pytest.raises(Exception, match=r"page\.md:2: this block ends with 1\none"):
+        check_in_a_process(page)
+
+
+def check_in_a_process(page):
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("forkserver")) as pool:
+        return pool.submit(check_page, page).result()
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("loss 0.100", "loss 0.104", True),
+        ("loss 0.100", "loss 0.106", False),
+        ("loss 0.100", "gain 0.100", False),
+        ("46 products in 0.6 s", "46 products in 12.3 s", True),
+        ("0.30 +- 0.08", "0.37 +- 0.07", True),
+        ("0.30 +- 0.08", "0.39 +- 0.08", False),
+        ("1\n...\n4", "1\n2\n3\n4", True),
+        ("1\n...\n4", "1\n2\n3\n5", False),
+        ("1\n2", "1\n2\n3", False),
+        ("1\n2\n3", "1\n2", False),
+        ("0.1 |███▇▆ ", "0.1 |██▇▆▅▁", True),
+        ("a  1", "a 1", True),
+    ],
+)
+def test_what_counts_as_the_same_output(shown, printed, same):
+    assert (differs(shown, printed) is None) == same
+
+
+def test_a_block_is_a_value():
+    assert blocks_of("```\nx\n```\n") == [Block("", "", "x\n", 2, (4, 6))]
