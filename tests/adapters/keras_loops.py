@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import runpy
 import tempfile
 from pathlib import Path
 
@@ -183,6 +184,40 @@ def restored_rates(schedule, num_steps, stop_at, folder):
         with contextlib.suppress(KeyboardInterrupt):
             model.fit(x, x[:, :1], batch_size=1, epochs=1, verbose=0, shuffle=False, callbacks=callbacks)
     return seen
+
+
+def hessian():
+    """The whole Hessian of a Keras model, by the recipe in docs/adapters.md for this backend."""
+    import torch
+
+    source = np.random.default_rng(0)
+    x, y = source.normal(size=(16, 3)).astype(np.float32), source.integers(0, 2, 16)
+    layers = [keras.layers.Dense(4, activation="tanh"), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5)]
+    model = keras.Sequential([keras.Input((3,)), *layers, keras.layers.Dense(2)])
+    for weight in model.trainable_variables:
+        weight.assign(source.normal(size=weight.shape))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    if keras.backend.backend() == "torch":
+        from eigencurve.hessian import HessianOperator
+
+        pair = (torch.from_numpy(x), torch.from_numpy(y))
+        operator = HessianOperator(model, lambda outputs, labels: loss(labels, outputs), pair)
+    else:
+        from eigencurve.adapters.jax import hessian_operator
+
+        fixed = [v.value for v in model.non_trainable_variables]
+        operator = hessian_operator(
+            lambda params, batch: loss(batch[1], model.stateless_call(params, fixed, batch[0])[0]),
+            [v.value for v in model.trainable_variables],
+            (x, y),
+        )
+    return torch.stack([operator(column) for column in torch.eye(operator.dim)]).tolist()
+
+
+def run_example(path):
+    names = runpy.run_path(path)
+    steps = int(names["model"].optimizer.iterations)
+    return {"loss": names["loss"], "steps": steps, "total_steps": names["total_steps"]}
 
 
 def doctests():

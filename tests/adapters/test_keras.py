@@ -76,6 +76,13 @@ def test_hurt_6_a_saved_model_is_loaded_in_a_new_process_without_custom_objects(
     np.testing.assert_allclose([float(line) for line in said.split()], f(np.arange(4, 7)), rtol=2**-22)
 
 
+def test_the_curvature_of_a_keras_model_is_the_same_on_both_backends():
+    """Torch holds the weights in another order than Keras, so the eigenvalues are compared."""
+    first, second = (np.linalg.eigvalsh(keras_worker(backend).call("hessian")) for backend in BACKENDS)
+    assert len(first) == 34
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-5 * np.abs(first).max())  # single precision, twice
+
+
 def test_doctests(worker):
     found = worker.call("doctests")
     assert found["attempted"] > 0

@@ -29,6 +29,11 @@ except ImportError as error:
         ("transformers", ["torch"], "transformers"),
         ("accelerate", ["accelerate"], "accelerate"),
         ("timm", ["torch"], "torch"),
+        ("optax", ["optax"], "optax"),
+        ("optax", ["jax"], "optax"),
+        ("jax", ["jax"], "jax"),
+        ("jax", ["torch"], "jax"),
+        ("keras", ["keras"], "keras"),
     ],
 )
 def test_a_missing_framework_is_named_with_its_pip_line(adapter, blocked, extra):

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from tests.schedules.test_segments import LONG, relative_error
@@ -105,28 +102,3 @@ def test_bad_arguments():
     for bad in (1.0, jnp.float32(3), True):
         with pytest.raises(TypeError, match="optax_schedule: 'count' must be an integer"):
             jax.jit(rate)(bad)
-
-
-MISSING = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == sys.argv[2]:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Absent())
-try:
-    __import__(sys.argv[1])
-except ImportError as error:
-    print(error)
-"""
-
-
-@pytest.mark.parametrize(
-    ("module", "absent", "extra"),
-    [("optax", "optax", "optax"), ("optax", "jax", "optax"), ("jax", "jax", "jax"), ("keras", "keras", "keras")],
-)
-def test_without_the_framework_the_error_names_the_extra(module, absent, extra):
-    command = [sys.executable, "-c", MISSING, f"eigencurve.adapters.{module}", absent]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert said.startswith(f"eigencurve.adapters.{module} needs ")
-    assert f"pip install eigencurve[{extra}]" in said

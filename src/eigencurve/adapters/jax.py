@@ -8,17 +8,19 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
+from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.spectrum import prepare
 
 try:
     import jax
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
-except ImportError as error:
-    raise ImportError("eigencurve.adapters.jax needs JAX: pip install eigencurve[jax]") from error
 
-from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
-from eigencurve.hessian.matvec import DTYPES, MatvecOperator
+    from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+    from eigencurve.hessian.matvec import DTYPES, MatvecOperator
+except ImportError as error:
+    need = "JAX for its products and PyTorch for Lanczos"
+    raise ImportError(f"eigencurve.adapters.jax needs {need}: pip install eigencurve[jax]") from error
 
 
 def hessian_operator(
@@ -42,7 +44,8 @@ def hessian_operator(
         params: any tree of arrays, all float32 or all float64.
         batches: one batch, such as a tuple of arrays (x, y) or a dict; or a list or other iterable of them, which is
             read once. Ragged ones are weighted by their sizes.
-        count: the number of examples in a batch, where it is not the first array's leading dimension.
+        count: over how many examples the loss of a batch is the mean, where that is not the first array's leading
+            dimension. A batch of none is left out.
         fingerprint: a name by which checkpoints know this problem; None hashes a product.
         check: whether to spend three products on seeing that they are deterministic and symmetric.
 
@@ -63,7 +66,8 @@ def hessian_operator(
         raise TypeError(_check.sentence("hessian_operator", "loss", "callable as loss(params, batch)", loss))
     dtype = _dtype_of(params)
     point, unravel = ravel_pytree(params)
-    examples = [(_size(batch, count), batch) for batch in _batches(batches)]
+    sized = [(_size(batch, count), batch) for batch in _batches(batches)]
+    examples = [(size, batch) for size, batch in sized if size]  # of none there is no mean
     total = sum(size for size, _ in examples)
     if total == 0:
         _check.refuse("hessian_operator", "batches", "at least one example", "none")
@@ -88,7 +92,7 @@ def jax_schedule(
     loss: Callable[[Any, Any], jax.Array],
     params: Any,
     batches: Any,
-    total_steps: int,
+    total_steps: Steps,
     lr: float,
     weight_decay: float,
     min_lr: float | None = None,
@@ -123,11 +127,12 @@ def jax_schedule(
     Returns:
         The schedule, for :func:`eigencurve.adapters.optax.optax_schedule`, and the estimate that it was made from.
     """
+    total = whole_steps("jax_schedule", "total_steps", total_steps, minimum=1)
+    operator = hessian_operator(loss, params, batches)
     estimate = estimate_spectrum(
-        hessian_operator(loss, params, batches), num_steps, num_probes, seed, settle, weight_decay, total_steps,
-        memory_budget, checkpoint, progress,
-    )  # fmt: skip
-    return eigencurve(prepare(estimate.spectrum, weight_decay), total_steps, lr, min_lr, beta), estimate
+        operator, num_steps, num_probes, seed, settle, weight_decay, total, memory_budget, checkpoint, progress
+    )
+    return eigencurve(prepare(estimate.spectrum, weight_decay), total, lr, min_lr, beta), estimate
 
 
 def _dtype_of(params: Any) -> str:
