@@ -89,7 +89,8 @@ def multi_optimizer(schedule, ratios):
 
 
 def rates_groups(schedule, num_steps, ratios):
-    return Loop.fresh(multi_optimizer(schedule, ratios), len(ratios)).run(num_steps).seen
+    begun = Loop.fresh(multi_optimizer(schedule, ratios), len(ratios)).run(num_steps // 2)
+    return begun.seen + begun.reloaded().run(num_steps - num_steps // 2).seen
 
 
 def rates_skipping(schedule, num_steps, skipped):

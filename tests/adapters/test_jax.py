@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree  # noqa: E402
 
 import eigencurve as ec  # noqa: E402
 from eigencurve.adapters.jax import hessian_operator, jax_schedule  # noqa: E402
-from eigencurve.hessian import HessianOperator, estimate_spectrum, lanczos  # noqa: E402
+from eigencurve.hessian import HessianOperator, MatvecOperator, estimate_spectrum, lanczos  # noqa: E402
 from eigencurve.spectrum.quadrature import gauss_quadrature  # noqa: E402
 
 
@@ -96,6 +96,17 @@ def test_the_tridiagonal_is_that_of_the_same_model_in_torch():
     first, second = (estimate_spectrum(operator, 4, settle=None) for operator in (theirs, ours))
     np.testing.assert_allclose(second.alphas, first.alphas, rtol=1e-10)
     np.testing.assert_allclose(second.betas, first.betas, rtol=1e-10)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_matrix_of_jax_and_a_function_of_its_vectors():
+    matrix = np.diag(np.arange(1.0, 9.0))
+    device = jnp.asarray(matrix)
+    wanted = estimate_spectrum(matrix, settle=None)
+    for source in (device, MatvecOperator(lambda v: device @ v, 8), MatvecOperator(jax.jit(lambda v: device @ v), 8)):
+        found = estimate_spectrum(source, settle=None)
+        np.testing.assert_allclose(found.nodes, wanted.nodes, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found.alphas, wanted.alphas, rtol=0, atol=1e-12)
 
 
 def test_single_precision_stays_so():
