@@ -170,24 +170,21 @@ def test_the_shell_completes_names_files_and_kinds(tmp_path, monkeypatch):
     assert "--steps-per-epoch" in complete("compare --steps", monkeypatch)
 
 
-def test_the_studio_is_served_with_its_settings(tmp_path, monkeypatch):
+def test_the_studio_is_served_with_its_settings(monkeypatch):
     import eigencurve.commands.studio as studio
+    from eigencurve.studio import launch
 
-    page = tmp_path / "studio" / "app.py"
-    page.parent.mkdir()
-    page.write_text("")
     calls = []
-    monkeypatch.setattr(studio, "files", lambda _package: tmp_path)
-    monkeypatch.setattr(studio, "find_spec", lambda _name: object())
-    run = lambda words, check: calls.append(words) or subprocess.CompletedProcess(words, 0)  # noqa: E731, ARG005
-    monkeypatch.setattr(studio.subprocess, "run", run)
+    monkeypatch.setattr(studio, "run", lambda *words, **more: calls.append((words, more)) or 0)
     assert invoke("studio", "--port", "8600", "--no-browser").exit_code == 0
-    assert calls[0][1:5] == ["-m", "streamlit", "run", str(page)]
-    assert {"--server.address=127.0.0.1", "--server.port=8600", "--server.headless=true"} <= set(calls[0])
-    monkeypatch.setattr(studio, "find_spec", lambda _name: None)
+    assert calls == [(("127.0.0.1", 8600), {"open_browser": False})]
+    monkeypatch.setattr(studio, "run", lambda *_words, **_more: 3)
+    assert invoke("studio").exit_code == 1
+    monkeypatch.setattr(studio, "run", launch.run)
+    monkeypatch.setattr(launch, "find_spec", lambda _name: None)
     result = invoke("studio")
     assert result.exit_code == 1
-    assert result.stderr == "error: eigencurve studio needs Streamlit: pip install eigencurve[studio]\n"
+    assert result.stderr == "error: the studio needs streamlit and plotly: pip install eigencurve[studio]\n"
 
 
 def test_an_exit_of_a_command_is_kept():

@@ -36,12 +36,14 @@ def best_scale(nodes: Nodes, blocks: Blocks, max_lr: float) -> float:
 
     A grid of factors, then Brent's method around the best of them.
     """
-    arrays = [np.array(a) for a in (nodes.lam, nodes.weights, nodes.error, nodes.noise)]
+    lam, weights = np.array(nodes.lam), np.array(nodes.weights)
+    error, noise = np.array(nodes.error), np.array(nodes.noise)
     limit = max_lr / blocks.peak
 
     def losses(logs: Array) -> Array:
         scales = limit * np.exp(np.minimum(logs, 0.0))
-        return np.nan_to_num(scaled_losses(*arrays, blocks.counts, blocks.rates, blocks.rises, scales), nan=math.inf)
+        found = scaled_losses(lam, weights, error, noise, blocks.counts, blocks.rates, blocks.rises, scales)
+        return np.nan_to_num(found, nan=math.inf)
 
     logs = np.log(GRID)
     coarse = losses(logs)

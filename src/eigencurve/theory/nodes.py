@@ -59,8 +59,8 @@ def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:
     fourth power of the cell's width. It serves where many schedules are tried; what is reported is computed on
     all nodes. Noise and initial error become the cell's means.
 
-    The cells are equal in :math:`\ln\lambda - \ln(1.001 - \lambda/L)`, in ln λ but for those near L, which are narrower:
-    at rates up to 2/L the variance there goes as :math:`1/(2-\eta\lambda)`, which is not smooth in ln λ.
+    The cells are equal in :math:`\ln\lambda - \ln(1.001 - \lambda/L)`: in ln λ, but narrower near L, where at rates up
+    to 2/L the variance goes as :math:`1/(2-\eta\lambda)`, which is not smooth in ln λ.
     """
     if len(nodes) <= 2 * num_cells:
         return nodes
