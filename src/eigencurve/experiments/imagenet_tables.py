@@ -58,7 +58,7 @@ SCALES = {
     for scale in (
         ImageNetScale("paper", None, 50_000, None, 1, (224, 256), 90, (1, 5, 30, 90, 270), 3, 90, 256),
         ImageNetScale("laptop", 5_000, 1_000, 2_000, 8, (64, 73), 9, (1, 3, 9), 3, 90, 64),
-        ImageNetScale("smoke", 12, 4, 6, 16, (32, 36), 3, (1, 2), 2, 2, 6),
+        ImageNetScale("smoke", 12, 4, 6, 16, (32, 36), 4, (1, 2), 2, 2, 6),
     )
 }
 
@@ -66,7 +66,7 @@ SCALES = {
 def make_imagenet_elastic(request: Request) -> ImageReport:
     """ResNet-50: two step decays, cosine and Elastic Step Decay with r from a grid of two."""
     scale = _scale(request)
-    budgets = [_check.whole("reproduce", "epochs", e, minimum=3) for e in request.epochs] or [scale.elastic_epochs]
+    budgets = [_check.whole("reproduce", "epochs", e, minimum=4) for e in request.epochs] or [scale.elastic_epochs]
     sections = []
     for epochs in budgets:
         base = _base(scale, "imagenet_resnet50", epochs)

@@ -58,7 +58,8 @@ class Scale:
         spectrum: how spectra are measured.
         num_tries: settings to try for every schedule, the same number for each; None for the paper's whole grids.
         networks: of the tables with all schedules.
-        reuse_schedules: of the table of reused spectra; empty for all.
+        reuse_networks: that use ResNet-18's spectrum.
+        reuse_schedules: of that table; empty for all.
         unshrunk: what is different in the settings for the spectrum of a ResNet-18 of full width.
         batch_size: of every run.
         weight_decay: of every run, and of the schedules made from spectra.
@@ -76,6 +77,7 @@ class Scale:
     spectrum: SpectrumScale
     num_tries: int | None
     networks: tuple[str, ...] = NETWORKS
+    reuse_networks: tuple[str, ...] = NETWORKS[1:]
     reuse_schedules: tuple[str, ...] = ()
     unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
     batch_size: int = 128
@@ -94,14 +96,14 @@ LAPTOP = Scale(
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
     ), num_tries=4, networks=("resnet18",),
-    reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
+    reuse_networks=("vgg16",), reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
     # So wide a network is slow: two epochs, 32 images, half as many products. At lr 0.1 one epoch taught it nothing.
     unshrunk={"divisor": 1, "epochs": 2, "lr": 0.02, "milestones": [], "evaluate_every": 2, "num_images": 32,
               "num_products": 60, "microbatch": 16},
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
-    "smoke", 48, 16, 16, _TINY, (1,), 1, 2, 1,
+    "smoke", 32, 16, 16, _TINY, (1,), 1, 2, 1,
     SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), num_tries=2, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,17 +39,23 @@ from eigencurve.spectrum.spectrum import Spectrum
 SELECTION_SEEDS = (100,)
 SPECTRUM_SEED = 0
 LOADERS: dict[str, Callable[[Path], Any]] = {"CIFAR-10": load_cifar10, "CIFAR-100": load_cifar100}
+# MD5 of the test images' files as they are published.
+PUBLISHED = {"CIFAR-10": "40351d587109b95175f43aff81a1287e", "CIFAR-100": "f0ef6b0ae62326f3e7ffdfab6717acfc"}
 
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """The data, the scale, and who runs what: all that the tables have in common."""
+    """The data, the scale, and who runs what: all that the tables have in common.
+
+    ``published`` tells whether the images are those that their authors publish, byte for byte.
+    """
 
     data: ImageData
     scale: Scale
     store: Store
     workers: Workers
     progress: bool = False
+    published: bool = True
 
     @property
     def folder(self) -> Path:
@@ -85,11 +92,15 @@ class Bench:
         """Data, training and protocol, in paragraphs."""
         data, scale = self.data, self.scale
         validation = f"{data.num_validation:,} of the training images"
+        other = "" if self.published else (
+            " The images are not the published files, byte for byte (re-encoded ones, for instance): compare rows with"
+            " each other rather than with other pages."
+        )  # fmt: skip
         number = "the paper's whole grids" if scale.num_tries is None else f"{scale.num_tries} tries for every schedule"
         return [
             f"Scale: {scale.name}. {data.train.name}, {len(data.train):,} training and {len(data.test):,} test images,"
             f" random crops and flips; SGD without momentum, batch size {scale.batch_size}, weight decay"
-            f" {scale.weight_decay:g}. " + _widths({network: scale.divisors[network] for network in networks}),
+            f" {scale.weight_decay:g}. " + _widths({network: scale.divisors[network] for network in networks}) + other,
             f"Settings are chosen by the accuracy on {validation}, training on the others with seed"
             f" {SELECTION_SEEDS[0]} ({number}). The winner is trained on all training images and measured on the test"
             f" images with seeds 0 … {scale.num_trials - 1}: mean ± standard deviation of these trials. Training loss"
@@ -109,7 +120,9 @@ def bench_for(request: Request, cifar: Cifar = CIFAR10) -> Bench:
         download(cifar, folder)
     train, test = LOADERS[cifar.name](folder)
     data = ImageData.chosen(train, test, scale.num_train, scale.num_validation, scale.num_test)
-    return Bench(data, scale, request.store, request.workers, request.progress)
+    inner = folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
+    published = hashlib.md5((inner / cifar.test).read_bytes(), usedforsecurity=False).hexdigest()
+    return Bench(data, scale, request.store, request.workers, request.progress, published == PUBLISHED[cifar.name])
 
 
 def make_spectra(request: Request) -> SpectraReport:
@@ -139,11 +152,12 @@ def make_cifar10(request: Request) -> ImageReport:
 def make_reuse(request: Request) -> ImageReport:
     """GoogLeNet and VGG16 with their own spectrum and with ResNet-18's."""
     bench = bench_for(request)
-    spectra = bench.spectra(NETWORKS)
+    networks = bench.scale.reuse_networks
+    spectra = bench.spectra(["resnet18", *networks])
     reused, resnet = spectra["resnet18"]
     sections = []
     for epochs in budgets(request, bench.scale.epochs):
-        for network in NETWORKS[1:]:
+        for network in networks:
             name, spectrum = spectra[network]
             every = grids(bench.scale, network, epochs, name, reused)
             wanted = bench.scale.reuse_schedules or tuple(every)
@@ -151,8 +165,8 @@ def make_reuse(request: Request) -> ImageReport:
             rows = bench.rows(some, {name: spectrum, reused: resnet})
             sections.append(Section(heading(network, epochs), rows, paper.CIFAR10.get((network, epochs), {})))
     notes = [_compared(section, paper.EIGENCURVE, paper.REUSED) for section in sections]
-    title = "CIFAR-10: ResNet-18's spectrum reused for GoogLeNet and VGG16"
-    description = [*bench.description(NETWORKS[1:]), _about_spectra(bench, NETWORKS)]
+    title = "CIFAR-10: ResNet-18's spectrum reused for other networks"
+    description = [*bench.description(networks), _about_spectra(bench, ["resnet18", *networks])]
     return ImageReport("reuse", title, description, sections, notes)
 
 
