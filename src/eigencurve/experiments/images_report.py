@@ -161,8 +161,8 @@ class ImageReport:
         folder.mkdir(parents=True, exist_ok=True)
         for metric in CURVES:
             panels = {s.heading: {row.schedule: row.curves[metric] for row in s.rows} for s in self.sections}
-            scale = "log" if metric == "loss" else "linear"
-            save_figure(curves_figure(panels, "epoch", HEADINGS[metric], scale), folder / f"{self.name}_{metric}.png")
+            figure = curves_figure(panels, "epoch", HEADINGS[metric], _axis(panels))
+            save_figure(figure, folder / f"{self.name}_{metric}.png")
         write_atomically(folder / f"{self.name}.md", self.text(command).encode())
         return folder / f"{self.name}.md"
 
@@ -225,6 +225,12 @@ def save_figure(figure: Any, path: Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     write_atomically(path, buffer.getvalue())
+
+
+def _axis(panels: Mapping[str, Mapping[str, Curve]]) -> str:
+    """Logarithmic where the numbers span more than a decade."""
+    numbers = [number for curves in panels.values() for _, values in curves.values() for number in values]
+    return "log" if numbers and min(numbers) > 0 and max(numbers) > 10 * min(numbers) else "linear"
 
 
 def _mean_curve(outcomes: Sequence[Outcome], name: str) -> Curve:
