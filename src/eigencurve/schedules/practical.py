@@ -18,8 +18,11 @@ EDGE_TOLERANCE = 1e-12
 
 
 def half_cosine(fraction: Array) -> Array:
-    r"""From 1 at fraction 0 to 0 at fraction 1: :math:`\tfrac12(1 + \cos\pi x)`."""
-    return 0.5 * (1 + np.cos(np.pi * fraction))
+    r"""From 1 at fraction 0 to 0 at fraction 1: :math:`\tfrac12(1 + \cos\pi x) = \sin^2\tfrac\pi2(1 - x)`.
+
+    The second form keeps its digits where the first nears 0.
+    """
+    return np.where(fraction <= 0.5, 0.5 * (1 + np.cos(np.pi * fraction)), np.sin(0.5 * np.pi * (1 - fraction)) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
