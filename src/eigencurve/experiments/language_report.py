@@ -132,8 +132,8 @@ class LanguageReport:
             f" {scale.unroll} steps unrolled, the state carried on, gradients scaled down to norm {scale.max_norm:g},"
             f" {scale.epochs} epochs. The loss that is differentiated is the sum over the unrolled words of the mean"
             " over the batch, as in Zaremba et al. (arXiv:1409.2329): rates belong to that. The baseline holds its rate"
-            f" for {held} of {scale.epochs} epochs (the paper: {BASELINE_HOLD} of {BASELINE_EPOCHS}), then divides it"
-            " after each, by the paper's 1.15"
+            f" for {held} of {scale.epochs} epochs (the paper: {BASELINE_HOLD} of {BASELINE_EPOCHS}) and then divides"
+            " it after each, by the paper's 1.15"
             + ("." if scale.full_grids else " or by the factor that leads to the paper's last rate."),
             f"Settings are chosen by the validation perplexity with seed {self.selection_seeds[0]} {searched}; numbers"
             f" are mean ± standard deviation of the winner's trials with seeds {min(self.fresh_seeds)} …"
