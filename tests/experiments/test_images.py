@@ -25,7 +25,7 @@ from eigencurve.experiments.images_schedules import best_schedule, make_schedule
 from eigencurve.experiments.images_task import CifarImages, ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.protocol import search
-from eigencurve.experiments.store import Run, Store
+from eigencurve.experiments.store import Run, Store, key_of
 from eigencurve.experiments.training import Part
 from eigencurve.experiments.workers import Workers
 from eigencurve.theory.quadratic import NoisyQuadratic
@@ -253,6 +253,15 @@ class TestExperiment:
         assert [f.fresh.num_diverged for f in found] == [1, 0]
         assert found[0].fresh.text() == "* all diverged"
         assert found[1].fresh.settings["lr"] == 0.1
+
+    def test_numbers_of_each_epoch_go_to_a_folder_of_the_run(self, tmp_path):
+        pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+        run = Run(settings(epochs=1), 0)
+        experiment = ImageExperiment(data(), log=tmp_path)
+        experiment.run([run])
+        (folder,) = tmp_path.iterdir()
+        assert folder.name == key_of(experiment.name, run)
+        assert [path.name.split(".")[0] for path in folder.iterdir()] == ["events"]
 
     def test_averaged_weights_are_measured(self):
         _, plain = train_images(data(), settings(schedule="constant"), 0, {})

@@ -14,6 +14,7 @@ from eigencurve.experiments.images import ImageData, ImageExperiment
 from eigencurve.experiments.images_launch import num_gpus
 from eigencurve.experiments.images_report import ImageReport, Row, Section, rows_of
 from eigencurve.experiments.images_scales import SHRINKAGES, Grid, final_settings
+from eigencurve.experiments.images_tables import log_folder
 from eigencurve.experiments.protocol import search
 from eigencurve.experiments.request import Report, Request
 
@@ -124,7 +125,8 @@ def _base(scale: ImageNetScale, model: str, epochs: int) -> dict[str, Any]:
 def _rows(request: Request, scale: ImageNetScale, every: Mapping[str, Grid], num_trials: int) -> list[Row]:
     folder = request.store.path.with_suffix(".checkpoints")
     folder.mkdir(parents=True, exist_ok=True)
-    experiment = ImageExperiment(_data(request, scale), {}, folder, num_processes=num_gpus())
+    log = log_folder(request.store, scale.name)
+    experiment = ImageExperiment(_data(request, scale), {}, folder, num_processes=num_gpus(), log=log)
     fresh = range(num_trials)
     findings = search(
         experiment, every, SELECTION_SEEDS, fresh, request.store, request.workers, request.progress, final_settings

@@ -97,6 +97,7 @@ class ImageExperiment:
         folder: for the checkpoints of runs under way; None keeps none.
         num_threads: of a run; results are the same bit for bit with the same number of them.
         num_processes: that share each run, its batches divided among them.
+        log: a folder for TensorBoard, in it one for each run; None writes nothing.
         metric: what the winner has most of.
         minimise: not.
     """
@@ -106,6 +107,7 @@ class ImageExperiment:
     folder: Path | None = None
     num_threads: int = 1
     num_processes: int = 1
+    log: Path | None = None
     metric: str = "accuracy"
     minimise: bool = False
 
@@ -129,7 +131,8 @@ class ImageExperiment:
         key = key_of(self.name, run)
         path = None if self.folder is None else self.folder / f"{key}.pt"
         with threads(self.num_threads):
-            _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path)
+            log = None if self.log is None else self.log / key
+            _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path, log)
         if path is not None:
             TrainingCheckpoint(path, key).discard()
         return outcome_of(trained)
@@ -142,6 +145,7 @@ def train_images(
     spectra: Mapping[str, Spectrum],
     run: str = "",
     checkpoint: Path | None = None,
+    log: Path | None = None,
     progress: bool = False,
 ) -> tuple[torch.nn.Module, Trained]:
     """Build a network and train it as ``settings`` say, on a GPU where there is one; the network and its history."""
@@ -155,7 +159,7 @@ def train_images(
         schedule, settings["epochs"], settings["momentum"], settings["weight_decay"], settings.get("ema_decay"),
         evaluate_every=settings["evaluate_every"],
     )  # fmt: skip
-    return model, train(model, task, recipe, seed, run, checkpoint, progress=progress)
+    return model, train(model, task, recipe, seed, run, checkpoint, log=log, progress=progress)
 
 
 def outcome_of(trained: Trained) -> Outcome:

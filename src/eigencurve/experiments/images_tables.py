@@ -81,7 +81,7 @@ class Bench:
 
     def rows(self, grids_of: Mapping[str, Grid], spectra: Mapping[str, Spectrum]) -> list[Row]:
         """The winner of each grid on the validation images, and its trials on all training images."""
-        experiment = ImageExperiment(self.data, spectra, self.folder)
+        experiment = ImageExperiment(self.data, spectra, self.folder, log=log_folder(self.store, self.scale.name))
         fresh = range(self.scale.num_trials)
         findings = search(
             experiment, grids_of, SELECTION_SEEDS, fresh, self.store, self.workers, self.progress, final_settings
@@ -216,6 +216,11 @@ def make_elastic(request: Request) -> ImageReport:
     if not sections:
         raise FileNotFoundError("elastic: neither CIFAR-10 nor CIFAR-100 was found. Name their folder with --data.")
     return ImageReport("elastic", "Elastic Step Decay on CIFAR-10 and CIFAR-100", description, sections, missing)
+
+
+def log_folder(store: Store, scale: str) -> Path | None:
+    """Where TensorBoard finds the runs of the paper's scale, beside the store; shorter ones are in the store alone."""
+    return store.path.with_suffix(".logs") if scale == "paper" else None
 
 
 def budgets(request: Request, usual: Sequence[int]) -> list[int]:
