@@ -45,6 +45,7 @@ def test_every_adapter_is_in_the_reference(site):
     for module in pkgutil.iter_modules(eigencurve.adapters.__path__):
         source = Path(module.module_finder.path, f"{module.name}.py").read_text()
         defined = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", source, re.MULTILINE)
+        defined = [name for name in defined if name not in eigencurve.__all__]  # those stand under their short name
         names = {f"eigencurve.adapters.{module.name}.{name}" for name in defined}
         assert names <= documented(site), sorted(names - documented(site))
 
