@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from typer.main import get_command
-
-from eigencurve.cli import app
+from eigencurve.commands.shell import COMMANDS, load
 
 MARKER = "<!-- commands -->"
 HEAD = "| argument or option | meaning |\n| --- | --- |"
@@ -22,10 +20,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def command_reference() -> str:
     """Every command: what it does, how it is called, its arguments and options, as it says of itself."""
-    root = get_command(app)
-    context = root.make_context("eigencurve", [], resilient_parsing=True)
-    names = root.list_commands(context)
-    return "\n\n".join(section(root.get_command(context, name), f"eigencurve {name}") for name in names)
+    return "\n\n".join(section(load(name), f"eigencurve {name}") for name in COMMANDS)
 
 
 def section(command: Any, called: str) -> str:

@@ -170,7 +170,7 @@ def cosine() -> Figure:
 def when_it_helps() -> Figure:
     """Runs of growing length on one loss, with little noise and with much: where the choice of a schedule matters."""
     spectrum = ec.PowerLaw(alpha=1.3, mu=1e-3, L=1.0).spectrum(num=64)
-    lengths = np.geomspace(30, 100_000, 11).round().astype(int).tolist()
+    lengths = np.geomspace(30, 300_000, 13).round().astype(int).tolist()
     levels = (1.0, 100.0)
     figure, both = panels(*(f"Density λ^-1.3, κ = 1,000, noise σ² = {level:g}" for level in levels), height=4.4)
     for axes, level in zip(both, levels, strict=True):

@@ -1,6 +1,8 @@
 """Every code block of the README and of docs/ is run, and prints what its page shows."""
 
+import ast
 import multiprocessing
+import shlex
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,11 +10,13 @@ from pathlib import Path
 import pytest
 from docs._make.blocks import Block, blocks_of, check_page, differs, updated
 
+from eigencurve.commands.shell import load
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What a page needs beside NumPy; without it the page cannot run, and its test says so.
 NEEDS = {"lightning": "lightning", "transformers": "transformers", "keras": "keras", "jax": "jax"}
-MOST_NOT_RUN = 10
+MOST_NOT_RUN = 13
 
 
 def name_of(page):
@@ -46,6 +50,42 @@ def test_few_blocks_are_not_run_and_all_say_why():
     left_out = [(page, block.reason) for page, block in blocks if block.reason is not None]
     assert all(len(reason) > 5 for _, reason in left_out)
     assert len(left_out) <= MOST_NOT_RUN, left_out
+
+
+def left_out(language):
+    pages = [(name_of(page), block) for page in PAGES for block in blocks_of(page.read_text())]
+    return [(page, block) for page, block in pages if block.reason is not None and block.language == language]
+
+
+@pytest.mark.parametrize(("page", "block"), left_out("python"), ids=str)
+def test_a_fragment_imports_what_there_is(page, block):
+    """What is not run is still Python, and the names that it takes from this package exist."""
+    for node in ast.walk(ast.parse(block.code)):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("eigencurve"):
+            module = pytest.importorskip(node.module, exc_type=ImportError)
+            assert all(hasattr(module, name.name) for name in node.names), (page, block.line, ast.unparse(node))
+
+
+@pytest.mark.parametrize("line", [line for _, block in left_out("sh") for line in block.code.splitlines()])
+def test_a_command_that_is_not_run_is_understood(line):
+    """The real parser takes its words; an option that is gone is noticed."""
+    words = shlex.split(line, comments=True)
+    if words[:1] == ["eigencurve"] and len(words) > 1:
+        parse(load(words[1]), words[2:])
+
+
+@pytest.mark.parametrize("line", ["schedule --no-such", "spectrum compare --no-such", "spectrum no-such"])
+def test_a_command_that_is_not_understood_is_noticed(line):
+    name, *words = line.split()
+    with pytest.raises(Exception, match=r"(?i)no such"):
+        parse(load(name), words)
+
+
+def parse(command, words):
+    context = command.make_context(command.name, list(words))
+    if hasattr(command, "resolve_command") and context._protected_args:
+        _, below, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        parse(below, rest)
 
 
 def test_commands_stand_in_blocks_that_are_run():

@@ -1,0 +1,87 @@
+"""The site builds without a warning, loads nothing from elsewhere, and has everything that is public."""
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import eigencurve
+import eigencurve.adapters
+from eigencurve.commands.shell import COMMANDS, load
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_it_builds_without_a_warning(site):
+    """Links, anchors, references in docstrings, pages that are in no menu: all of them are warnings."""
+    assert site.warnings == []
+    assert "index.html" in site.pages
+
+
+def test_it_needs_no_network(site):
+    """Pages are read in trains: scripts, styles, fonts and pictures come with the site."""
+    loads = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)="?(https?:)?//[^">]*""")
+    for name, text in site.pages.items():
+        found = [match[0] for match in loads.finditer(text) if 'rel="canonical"' not in match[0]]
+        assert not found, (name, found)
+    for path in site.folder.rglob("*.css"):
+        assert not re.search(r"url\(\s*[\"']?https?:|@import", path.read_text()), path
+
+
+def documented(site):
+    return set().union(*(ids for name, ids in site.anchors.items() if name.startswith("reference/")))
+
+
+@pytest.mark.parametrize("module", ["eigencurve", "eigencurve.hessian"])
+def test_every_public_name_is_in_the_reference(site, module):
+    names = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
+    assert names <= documented(site), sorted(names - documented(site))
+
+
+def test_every_adapter_is_in_the_reference(site):
+    """Every class and function that an adapter defines, from its source: no framework need be installed."""
+    for module in pkgutil.iter_modules(eigencurve.adapters.__path__):
+        source = Path(module.module_finder.path, f"{module.name}.py").read_text()
+        defined = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", source, re.MULTILINE)
+        defined = [name for name in defined if name not in eigencurve.__all__]  # those stand under their short name
+        names = {f"eigencurve.adapters.{module.name}.{name}" for name in defined}
+        assert names <= documented(site), sorted(names - documented(site))
+
+
+def test_every_command_and_option_is_in_the_reference(site):
+    text = site.pages["reference/cli/index.html"]
+    for name in COMMANDS:
+        assert f'id="eigencurve-{name}"' in text
+        for parameter in load(name).params:
+            assert all(option in text for option in parameter.opts if option.startswith("--")), (name, parameter.opts)
+
+
+def test_formulas_and_references_leave_no_mark_up_behind(site):
+    """Neither reStructuredText nor LaTeX is left for the reader; what is not known is not linked."""
+    for name, text in site.pages.items():
+        if name.startswith("reference/"):
+            shown = re.sub(r'alttext="[^"]*"', "", text)
+            left = re.findall(
+                r":(?:func|class|meth|mod|math):|\.\. math::|\\(?:frac|sum|eta|lambda|text)\b|<autoref", shown
+            )
+            assert not left, (name, left)
+            assert "&gt;&gt;&gt; " not in re.sub(r"<pre.*?</pre>", "", shown, flags=re.DOTALL), name
+    assert site.pages["reference/schedules/index.html"].count("<math") > 10
+
+
+def test_every_result_is_a_page(site):
+    for path in (ROOT / "results").rglob("*.md"):
+        page = path.relative_to(ROOT).with_suffix("").as_posix()
+        assert f"{page}/index.html" in site.pages
+        assert f'href="{page.removeprefix("results/")}/"' in site.pages["results/index.html"]
+
+
+def test_pictures_say_what_they_show(site):
+    """An image without words is nothing to those who cannot see it."""
+    for name, text in site.pages.items():
+        for tag in re.findall(r"<img [^>]*>", text):
+            assert re.search(r'alt="[^"]+"', tag), (name, tag)
+            target = re.search(r'src="([^"]+)"', tag)[1]
+            assert (site.folder / name).parent.joinpath(target).is_file(), (name, target)
