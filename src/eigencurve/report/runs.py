@@ -14,10 +14,18 @@ import numpy as np
 from eigencurve._arrays import Array
 from eigencurve.experiments.store import Store
 
-# The setting that tells schedules apart, and the one that tells budgets apart, where a run has them.
-SCHEDULE, BUDGET = "schedule", "epochs"
+# The setting that tells schedules apart, and those that tell problems and budgets apart, where a run has them.
+SCHEDULE = "schedule"
+PROBLEM = ("model", "split", "epochs")
+TIME = "epochs"
+# Settings are chosen by the first of these that a run has, or by its first metric.
+CHOSEN_BY = ("accuracy", "valid")
 # A metric is better when it is lower, unless its name has one of these words.
-HIGHER_IS_BETTER = ("accuracy", "acc", "score")
+HIGHER_IS_BETTER = ("accuracy", "acc", "score", "top")
+# Experiments that train in order to measure a spectrum keep it in the place of a training curve.
+SPECTRA = "spectra/"
+
+Curve = tuple[Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +37,14 @@ class Trial:
         settings: all of them, the schedule's among them.
         values: by metric, the numbers of the runs that did not diverge.
         num_diverged: how many did.
-        curve: times, and the mean over the seeds; None where none was kept.
+        curves: by name, times and the mean over the seeds; the only curve of a run is named after nothing.
     """
 
     schedule: str
     settings: Mapping[str, Any]
     values: Mapping[str, Sequence[float]]
     num_diverged: int
-    curve: tuple[Array, Array] | None
+    curves: Mapping[str, Curve]
 
     def text(self, metric: str) -> str:
         """Mean ± standard deviation, with the number of seeds."""
@@ -49,32 +57,40 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One budget of one experiment.
+    """One problem of one experiment at one budget.
 
     Attributes:
         experiment: its name.
-        budget: such as ``"epochs 5"``; empty where runs have none.
+        problem: such as ``"model vgg16, epochs 5"``; empty where runs do not say.
         metrics: names, the one that settings were chosen by first.
         trials: each schedule at its best settings, the best first.
         num_settings: how many settings were tried in all.
+        common: the settings that all runs share.
     """
 
     experiment: str
-    budget: str
+    problem: str
     metrics: tuple[str, ...]
     trials: tuple[Trial, ...]
     num_settings: int
+    common: Mapping[str, Any]
+
+    def own(self, trial: Trial) -> dict[str, Any]:
+        """What sets a trial apart from the others, beside its schedule."""
+        shared = {SCHEDULE, *PROBLEM, *self.common}
+        return {name: value for name, value in trial.settings.items() if name not in shared}
 
 
 def panels_of(store: Store) -> list[Panel]:
-    """Every experiment of a store and every budget in it."""
+    """Every problem and budget of every experiment of training runs in a store."""
     found = []
     for experiment in store.experiments():
-        budgets: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        if experiment.startswith(SPECTRA):
+            continue
+        problems: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
         for row in store.rows(experiment):
-            budget = row["settings"].get(BUDGET)
-            budgets["" if budget is None else f"{BUDGET} {budget}"].append(row)
-        found += [_panel(experiment, budget, budgets[budget]) for budget in sorted(budgets, key=_natural)]
+            problems[tuple(row["settings"].get(name) for name in PROBLEM)].append(row)
+        found += [_panel(experiment, problems[key]) for key in sorted(problems, key=_order)]
     return found
 
 
@@ -100,16 +116,31 @@ def _value_text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _panel(experiment: str, budget: str, rows: Sequence[Mapping[str, Any]]) -> Panel:
+def _panel(experiment: str, rows: Sequence[Mapping[str, Any]]) -> Panel:
     grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         grouped[json.dumps(row["settings"], sort_keys=True)].append(row)
     trials = [_trial(group) for group in grouped.values()]
-    metrics = tuple(dict.fromkeys(name for row in rows for name in row["metrics"]))
+    metrics = _metrics(rows)
     best: dict[str, Trial] = {}
     for trial in sorted(trials, key=lambda trial: _rank(trial, metrics)):
         best.setdefault(trial.schedule, trial)
-    return Panel(experiment, budget, metrics, tuple(best.values()), len(trials))
+    problem = {name: rows[0]["settings"][name] for name in PROBLEM if name in rows[0]["settings"]}
+    return Panel(
+        experiment, settings_text(problem), metrics, tuple(best.values()), len(trials), _common(trials, problem)
+    )
+
+
+def _metrics(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    names = list(dict.fromkeys(name for row in rows if not row["diverged"] for name in row["metrics"]))
+    return tuple(sorted(names, key=lambda name: CHOSEN_BY.index(name) if name in CHOSEN_BY else len(CHOSEN_BY)))
+
+
+def _common(trials: Sequence[Trial], problem: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are the same in all of several trials, beside those of the problem."""
+    first = trials[0].settings
+    shared = [name for name in first if all(name in t.settings and t.settings[name] == first[name] for t in trials)]
+    return {name: first[name] for name in shared if name not in (SCHEDULE, *problem)} if len(trials) > 1 else {}
 
 
 def _trial(rows: Sequence[Mapping[str, Any]]) -> Trial:
@@ -118,14 +149,24 @@ def _trial(rows: Sequence[Mapping[str, Any]]) -> Trial:
     names = dict.fromkeys(name for row in kept for name in row["metrics"])
     values = {name: [row["metrics"][name] for row in kept if name in row["metrics"]] for name in names}
     label = str(settings.get(SCHEDULE) or settings_text(settings))
-    return Trial(label, settings, values, len(rows) - len(kept), _mean_curve(kept))
+    return Trial(label, settings, values, len(rows) - len(kept), _mean_curves([_curves(row["curve"]) for row in kept]))
 
 
-def _mean_curve(rows: Sequence[Mapping[str, Any]]) -> tuple[Array, Array] | None:
-    curves = [np.array(row["curve"], dtype=np.float64) for row in rows if row["curve"]]
-    if not curves or any(curve.shape != curves[0].shape for curve in curves):
-        return None
-    return curves[0][:, 0], np.mean([curve[:, 1] for curve in curves], axis=0)
+def _curves(kept: Any) -> dict[str, Array]:
+    """The curves of a row: a list of pairs is one, a mapping holds one and several by name."""
+    fields = kept if isinstance(kept, Mapping) else {"curve": kept, "curves": {}}
+    every = {"": fields["curve"], **fields["curves"]}
+    return {name: np.array(pairs, dtype=np.float64) for name, pairs in every.items() if pairs}
+
+
+def _mean_curves(runs: Sequence[Mapping[str, Array]]) -> dict[str, Curve]:
+    """The mean of each curve that all runs have, at the same times."""
+    found: dict[str, Curve] = {}
+    for name, first in runs[0].items() if runs else ():
+        curves = [run[name] for run in runs if name in run and run[name].shape == first.shape]
+        if len(curves) == len(runs):
+            found[name] = first[:, 0], np.mean([curve[:, 1] for curve in curves], axis=0)
+    return found
 
 
 def _rank(trial: Trial, metrics: Sequence[str]) -> tuple[bool, int, float]:
@@ -137,6 +178,6 @@ def _rank(trial: Trial, metrics: Sequence[str]) -> tuple[bool, int, float]:
     return trial.num_diverged > 0, trial.num_diverged, -mean if prefers_higher(metrics[0]) else mean
 
 
-def _natural(budget: str) -> tuple[float, str]:
-    last = budget.rsplit(" ", 1)[-1]
-    return (float(last), budget) if last.replace(".", "", 1).isdigit() else (0.0, budget)
+def _order(key: tuple[Any, ...]) -> tuple[tuple[float, str], ...]:
+    """Numbers by size, words by the alphabet."""
+    return tuple((float(value), "") if isinstance(value, int | float) else (0.0, str(value)) for value in key)

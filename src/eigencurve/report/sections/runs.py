@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eigencurve.report.figures import curves_panel
-from eigencurve.report.page import Markup, Section, figure, paragraph, table
-from eigencurve.report.runs import BUDGET, SCHEDULE, Panel, prefers_higher, settings_text
+from eigencurve.report.page import Markup, Section, figure, paragraph, side_by_side, table
+from eigencurve.report.runs import TIME, Panel, Trial, prefers_higher, settings_text
 from eigencurve.report.svg import inline_svg
 
 INTRODUCTION = (
@@ -23,31 +23,36 @@ def runs_section(panels: Sequence[Panel]) -> Section:
 
 
 def _panel_blocks(panel: Panel, name: str) -> list[Markup]:
-    title = panel.experiment + (f", {panel.budget}" if panel.budget else "")
-    curves = {trial.schedule: trial.curve for trial in panel.trials if trial.curve is not None}
-    blocks = []
-    if curves:
-        picture = inline_svg(
-            curves_panel(curves, BUDGET if panel.budget else "time", panel.metrics[0] if panel.metrics else "value"),
-            name,
-            f"Line chart of the training curves of {title}: {', '.join(curves)}.",
-        )
-        blocks.append(figure(picture, f"{title}: the mean curve of each schedule with its best settings."))
-    return [*blocks, _table(panel, title)]
+    title = panel.experiment + (f", {panel.problem}" if panel.problem else "")
+    figures = [_figure(panel, curve, f"{name}-{place}", title) for place, curve in enumerate(_shown_curves(panel))]
+    return [*([side_by_side(*figures)] if figures else []), _table(panel, title)]
+
+
+def _shown_curves(panel: Panel) -> list[str]:
+    """At most two: the first that runs have, and that of the metric that settings were chosen by."""
+    names = list(dict.fromkeys(name for trial in panel.trials for name in trial.curves))
+    return list(dict.fromkeys([*names[:1], *(name for name in names if name in panel.metrics[:1])]))
+
+
+def _figure(panel: Panel, curve: str, name: str, title: str) -> Markup:
+    shown = {trial.schedule: trial.curves[curve] for trial in panel.trials if curve in trial.curves}
+    label = curve.replace("_", " ") or (panel.metrics[0] if panel.metrics else "value")
+    text = f"Line chart of {label} over {TIME} in {title}: {', '.join(shown)}."
+    picture = inline_svg(curves_panel(shown, TIME, label), name, text)
+    return figure(picture, f"{title}: mean {label} of each schedule with its best settings.")
 
 
 def _table(panel: Panel, title: str) -> Markup:
-    rows = [
-        [
-            trial.schedule,
-            settings_text({key: v for key, v in trial.settings.items() if key not in (SCHEDULE, BUDGET)}),
-            *(trial.text(metric) for metric in panel.metrics),
-            str(trial.num_diverged),
-        ]
-        for trial in panel.trials
-    ]
+    rows = [_cells(panel, trial) for trial in panel.trials]
     caption = title
     if panel.metrics:
         way = "highest" if prefers_higher(panel.metrics[0]) else "lowest"
         caption += f": of {panel.num_settings} settings tried, those with the {way} mean {panel.metrics[0]}"
+    if panel.common:
+        caption += f"; all with {settings_text(panel.common)}"
     return table(caption, ["schedule", "settings", *panel.metrics, "diverged"], rows, text_columns=2)
+
+
+def _cells(panel: Panel, trial: Trial) -> list[str]:
+    numbers = [trial.text(metric) for metric in panel.metrics]
+    return [trial.schedule, settings_text(panel.own(trial)), *numbers, str(trial.num_diverged)]
