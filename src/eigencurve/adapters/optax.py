@@ -21,8 +21,8 @@ def optax_schedule(schedule: Schedule, scale: float = 1.0) -> optax.Schedule:
 
     It runs inside ``jax.jit`` and ``jax.vmap`` and goes wherever optax takes a schedule:
     ``optax.sgd(optax_schedule(f))``, ``optax.inject_hyperparams``, ``optax.join_schedules``. The rate is float32 and
-    within :math:`2^{-22}` of f(t), relative, at every one of a million steps or more; the first and the last step and
-    both sides of a jump are f(t) rounded.
+    within :math:`2^{-22}` of f(t), relative, at every one of a million steps or more; the first and the last step, the
+    step after a jump and all of a step schedule are f(t) rounded.
 
     The mechanism is :mod:`eigencurve.schedules.segments`: the schedule is compiled here, once and in float64, to a
     table of cubic pieces, which is some kilobytes also for a hundred million steps. In float32 the formula itself

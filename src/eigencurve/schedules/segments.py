@@ -21,8 +21,8 @@ from eigencurve.schedules.base import Schedule
 
 # Frameworks count steps in int32.
 MAX_STEPS = 2**31 - 1
-# A cubic is good enough where it misses the rate by half a rounding of float32, and by so much of the rate it may bend:
-# then rounding the coefficients and evaluating them adds three and a half roundings at most.
+# A cubic is good enough where it misses the rate by no more than half a rounding of float32, and where it bends by no
+# more than this part of the rate, so that rounding its coefficients and evaluating it adds few roundings.
 TOLERANCE = 2.0**-25
 BEND = 0.5
 # The places of a piece where its cubic is the rate itself, and how many are looked at beside them.
@@ -44,9 +44,10 @@ class Segments:
 
     .. math:: f(t) \approx c_0 + c_1 u + c_2 u^2 + c_3 u^3, \qquad u = (t - t_i)\, s_i, \qquad t_i \le t < t_{i+1}
 
-    Every piece begins with the rate itself, rounded to float32; so do constant pieces go on, and so the first and the
-    last step of a schedule and both sides of every jump are exact. Elsewhere the relative error is below
-    :math:`2^{-22}`, two to four units in the last place.
+    Every piece begins with the rate itself, rounded to float32, and a constant piece is it throughout: the first and
+    the last step, the step after a jump and all of a step schedule are as exact as float32 can be. Elsewhere tests hold
+    the relative error below :math:`2^{-22}`, two to four units in the last place; :math:`2.6 \cdot 2^{-24}` was the
+    largest of any kind of schedule over a million steps.
 
     Attributes:
         total_steps: T.
@@ -101,10 +102,10 @@ def segments_of(schedule: Schedule, scale: float = 1.0) -> Segments:
     Raises:
         ValueError: more steps than int32 counts, or more jumps than a table should hold.
 
-    >>> from eigencurve import cosine, step_decay
+    >>> from eigencurve import linear, step_decay
     >>> len(segments_of(step_decay(100_000_000, lr=0.1)).starts)
     26
-    >>> segments_of(cosine(100_000_000, lr=0.1)).nbytes < 10_000
+    >>> segments_of(linear(100_000_000, lr=0.1)).nbytes < 10_000
     True
     """
     if schedule.total_steps > MAX_STEPS:
