@@ -1,4 +1,6 @@
+import contextlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +10,10 @@ from hypothesis import settings
 # A deadline is an assertion about a clock.
 settings.register_profile("eigencurve", deadline=None)
 settings.load_profile("eigencurve")
+
+# A command put in the background ignores Ctrl-C, and so would all that the tests start to interrupt.
+with contextlib.suppress(ValueError):  # not the main thread
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
