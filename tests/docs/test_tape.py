@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from docs._make.tape import PAGE, STEPS, Step, borrow, normalised, record
 
 
