@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install test lint types check bench bench-peers demo clean
+.PHONY: help install test lint types check bench bench-peers demo docs pictures tape clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -66,5 +66,21 @@ $(PEERS)/.installed: pyproject.toml constraints.txt
 bench-peers: $(PEERS)/.installed ## Hessian products and density runs beside the peers', in their own environment
 	$(PEERS)/bin/python -m benchmarks.peers
 
+$(VENV)/.docs: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[demo,docs]'
+	@touch $@
+
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(VENV)/.docs ## build the documentation into site/, with warnings as errors
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html; to look at it with search: $(BIN)/mkdocs serve"
+
+pictures: $(VENV)/.docs ## draw the documentation's pictures anew
+	$(BIN)/python docs/_make/pictures.py
+
+tape: ## record the tape of a first use anew: a fresh clone and environment, minutes
+	$(PYTHON) docs/_make/tape.py
+
 clean: ## remove .venv and caches
-	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist
+	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site
