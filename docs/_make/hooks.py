@@ -21,6 +21,7 @@ LINK = re.compile(r"(?P<head>\]\(|<img src=\")(?P<target>[^)\s\"#]+)(?P<tail>[^)
 FENCED = re.compile(r"^(```.*?^```\s*$)", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 NO_PAGE = "LICENSE"
+LAST_SECTION = "More"
 
 
 def repository(config: MkDocsConfig) -> Path:
@@ -29,11 +30,15 @@ def repository(config: MkDocsConfig) -> Path:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of results/ where the navigation names results/."""
-    for section in config.nav or []:
+    """Put the pages of results/ where the navigation names results/, and pages that it forgets at its end."""
+    root, nav = repository(config), config.nav or []
+    for section in nav:
         for name, pages in section.items():
             if isinstance(pages, list):
-                section[name] = [entry for page in pages for entry in _expanded(page, repository(config))]
+                section[name] = [entry for page in pages for entry in _expanded(page, root)]
+    named = set(re.findall(r"[\w/-]+\.md", str(nav)))
+    pages = sorted(path.relative_to(root / "docs").as_posix() for path in (root / "docs").rglob("*.md"))
+    nav[-1][LAST_SECTION] += [page for page in pages if page not in named]
     return config
 
 
