@@ -46,6 +46,19 @@ def test_the_largest_wins_where_the_metric_is_to_be_maximised(tmp_path, log):
     assert found.fresh.settings == {"x": 0}
 
 
+def test_trials_may_have_settings_of_their_own_and_a_grid_of_one_is_not_searched(tmp_path, log):
+    grids = {"small": GRIDS["small"], "one": [{"x": 7}]}
+    store = Store(tmp_path / "s.sqlite")
+    small, one = search(
+        Toy(str(log)), grids, (10,), (20,), store, HERE, final=lambda settings: {**settings, "all": True}
+    )
+    assert small.chosen_on.settings == {"x": 2}
+    assert small.fresh.settings == {"x": 2, "all": True}
+    assert (one.chosen_on.values, one.chosen_on.mean) == ((), None)
+    assert one.fresh.settings == {"x": 7, "all": True}
+    assert lines(log) == Counter(["0 10", "1 10", "2 10", "2 20", "7 20"])
+
+
 def test_nothing_is_run_twice(tmp_path, log):
     for _ in range(2):
         search(Toy(str(log)), GRIDS, (10, 11), (20,), Store(tmp_path / "s.sqlite"), HERE)

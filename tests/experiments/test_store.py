@@ -27,6 +27,20 @@ def test_a_run_comes_back_exactly(tmp_path):
     assert (row["versions"], row["revision"], row["seconds"], row["diverged"]) == ({"python": "3"}, "abc", 1.5, 0)
 
 
+def test_several_curves_come_back_and_one_is_stored_as_ever(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    several = Outcome({"a": 1.0}, curves={"loss": ((1.0, 0.5), (2.0, 1 / 3)), "accuracy": ((2.0, 0.9),)})
+    both = Outcome({"a": 1.0}, ((0.0, 2.0),), True, {"loss": ()})
+    runs = [Run({"lr": lr}, 0) for lr in (0.1, 0.2, 0.3)]
+    store.add("e", runs, [several, both, OUTCOME], ORIGIN, 1.0)
+    assert store.outcomes("e", runs) == [several, both, OUTCOME]
+    with sqlite3.connect(store.path) as connection:
+        query = "SELECT curve FROM runs WHERE key = ?"
+        (text,) = connection.execute(query, [key_of("e", runs[2])]).fetchone()
+    connection.close()
+    assert text == "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
+
+
 def test_the_order_of_settings_does_not_matter_and_their_values_do():
     shuffled = Run(dict(reversed(list(RUN.settings.items()))), seed=3)
     assert key_of("e", shuffled) == key_of("e", RUN)

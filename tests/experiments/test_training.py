@@ -101,28 +101,20 @@ def test_a_run_killed_inside_an_epoch_ends_bit_for_bit_as_one_that_was_not(tmp_p
             assert torch.equal(tensor, resumed[part][name]), name
 
 
-def test_two_processes_are_one_with_the_joint_batch(tmp_path):
-    alone = shared(tmp_path, None)
-    found = in_processes(2, shared, tmp_path, None)
-    one, first, second = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("one", "0", "1"))
+def test_two_processes_are_one_with_the_joint_batch_and_go_on_from_their_checkpoint(tmp_path):
+    alone, *_ = shared(tmp_path, "one")
+    whole, resumed, stopped_at = in_processes(2, shared, tmp_path, "two")
+    (one, _), *both = (torch.load(tmp_path / f"{name}.pt", weights_only=True) for name in ("one", "two0", "two1"))
     for name, tensor in one.items():
-        torch.testing.assert_close(first[name], tensor, rtol=1e-5, atol=1e-6)
-        assert torch.equal(first[name], second[name])
+        torch.testing.assert_close(both[0][0][name], tensor, rtol=1e-5, atol=1e-6)
+        assert all(torch.equal(both[0][0][name], state[name]) for states in both for state in states)
     for name in ("train_loss", "weight", "lr"):
-        assert found.history[name] == [(e, pytest.approx(v, rel=1e-5)) for e, v in alone.history[name]]
-    assert found.history["rank"][-1][1] == 0.5  # the mean over both: each evaluated its own part
-
-
-def test_two_processes_go_on_from_their_checkpoint(tmp_path):
-    whole = shared(tmp_path, None)
-    file = tmp_path / "run.pt"
-    half = recipe(schedule=cosine(EPOCHS * STEPS, lr=0.1), max_norm=0.5)
-    first = in_processes(2, shared, tmp_path, file)
-    assert first.history == in_processes(2, shared, tmp_path, file).history
-    assert len(torch.load(file, weights_only=True)["processes"]) == 2
+        assert whole.history[name] == [(e, pytest.approx(v, rel=1e-5)) for e, v in alone.history[name]]
+    assert whole.history["rank"][-1][1] == 0.5  # the mean over both: each evaluated its own part
+    assert STEPS <= stopped_at < EPOCHS * STEPS
+    assert resumed == whole
     with pytest.raises(ValueError, match="number of processes"):
-        train(net(random=False), Blobs(), half, checkpoint=file)
-    assert whole.num_steps == first.num_steps == EPOCHS * STEPS
+        train(net(random=False), Blobs(), recipe(max_norm=0.5), checkpoint=tmp_path / "two.run")
 
 
 class Exploding(Blobs):

@@ -4,12 +4,14 @@
 KILL_AT is not -1 the process kills itself in the middle of that step, as power cuts do.
 """
 
+import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -84,12 +86,34 @@ def job(out, checkpoint, kill_at):
     torch.save({"state": state, "history": {k: torch.tensor(v) for k, v in found.history.items()}}, out)
 
 
-def shared(folder, checkpoint):
-    """The part of one of several processes: no batch norm, for that sees only a process's own part."""
-    model, task = net(random=False), Blobs(size=7)
-    found = train(model, task, recipe(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
-    torch.save(model.state_dict(), folder / f"{os.environ.get('RANK', 'one')}.pt")
-    return found
+class StopError(Exception):
+    """Ends a run in the middle, in every process at the same step."""
+
+
+class Stopping(Blobs):
+    def loss(self, model, batch):
+        if len(self.evaluated) == 1:
+            raise StopError
+        return super().loss(model, batch)
+
+
+def shared(folder, name):
+    """The part of one of several processes: no batch norm, for that sees only a process's own part.
+
+    Trains twice, the second time stopped in the second epoch and gone on with; writes the weights of both.
+    """
+    torch.set_num_threads(1)
+    models, checkpoint = [net(random=False) for _ in range(2)], folder / f"{name}.run"
+    whole = train(models[0], Blobs(), recipe(max_norm=0.5))
+    with contextlib.suppress(StopError):
+        train(net(random=False), Stopping(), recipe(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
+    if dist.is_initialized():
+        dist.barrier()  # the first process writes the file
+    stopped_at = torch.load(checkpoint, weights_only=True)["step"]
+    resumed = train(models[1], Blobs(), recipe(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
+    states = [model.state_dict() for model in models]
+    torch.save(states, folder / f"{name}{os.environ.get('RANK', '')}.pt")
+    return whole, resumed, stopped_at
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ class _Loop:
         self.scaler = torch.amp.GradScaler(device.type, enabled=half and self.half_type == torch.float16)
         self.progress = _Progress()
         self.running = torch.zeros(2, dtype=torch.float64, device=device)  # sum of losses and number of examples
-        if file is not None and (saved := file.load()) is not None:
+        if file is not None and (saved := self._saved(file)) is not None:
             self._restore(saved)
 
     def run(self, log: EpochLog, bar: Any) -> Trained:
@@ -329,6 +329,22 @@ class _Loop:
                 "history": json.dumps(self.progress.history),
             })  # fmt: skip
         self.next_save = time.monotonic() + self.save_seconds
+
+    def _saved(self, file: TrainingCheckpoint) -> dict[str, Any] | None:
+        """What the first process reads, for all of them: the others may not see its disk."""
+        if self.part.count == 1:
+            return file.load()
+        found: list[Any] = [None, None]
+        if self.part.rank == 0:
+            try:
+                found = [file.load(), None]
+            except ValueError as error:
+                found = [None, str(error)]
+        dist.broadcast_object_list(found, 0)
+        if found[1] is not None:
+            raise ValueError(found[1])
+        state: dict[str, Any] | None = found[0]
+        return state
 
     def _restore(self, saved: dict[str, Any]) -> None:
         self.model.load_state_dict(saved["model"])
