@@ -147,6 +147,12 @@ def test_the_best_schedule_beats_the_others_and_can_be_used(here):
 def test_the_zoo_lists_all_it_has():
     listed = json.loads(run("zoo", "--json").stdout)
     assert [entry["name"] for entry in listed] == list(ZOO)
+    lines = run("zoo").stdout.splitlines()
+    assert lines[0].split() == ["name", "network", "measured", "on", "weight", "decay"]
+    assert [line.split()[0] for line in lines[1:]] == list(ZOO)
+    assert all(
+        entry.network in line and entry.data in line for entry, line in zip(ZOO.values(), lines[1:], strict=True)
+    )
 
 
 def test_a_table_is_cut_to_no_width_in_a_pipe(capsys):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from eigencurve.cli import app
 from eigencurve.commands.shell import COMMANDS, load, say
+from eigencurve.spectrum.zoo import ZOO
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"torch", "matplotlib", "streamlit", "numba", "scipy", "jax", "keras", "transformers", "lightning"}
@@ -162,11 +163,11 @@ def test_the_shell_completes_names_files_and_kinds(tmp_path, monkeypatch):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "late.json").write_text("")
     assert complete("sch", monkeypatch) == ["schedule"]
-    assert complete("schedule res", monkeypatch) == ["resnet20_cifar10", "resnet.npz", "results/"]
+    assert complete("schedule res", monkeypatch) == [*(n for n in ZOO if n.startswith("res")), "resnet.npz", "results/"]
     assert complete("schedule results/", monkeypatch) == ["results/late.json"]
     assert complete("schedule --kind cos", monkeypatch) == ["cosine", "cosine_power"]
     assert complete("schedule --code t", monkeypatch) == ["torch", "transformers"]
-    assert complete("zoo show res", monkeypatch) == ["resnet20_cifar10"]
+    assert complete("zoo show resnet20", monkeypatch) == ["resnet20_cifar10"]
     assert "--steps-per-epoch" in complete("compare --steps", monkeypatch)
 
 

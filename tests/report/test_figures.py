@@ -7,7 +7,7 @@ import pytest
 import eigencurve as ec
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.report.figures import schedule_figure, spectrum_figure
+from eigencurve.report.figures import curves_panel, schedule_figure, spectrum_figure
 
 LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
 
@@ -35,6 +35,12 @@ def test_one_schedule_needs_no_name():
 def test_a_spectrum_figure_has_a_bar_per_octave():
     figure = spectrum_figure(LAW.spectrum(300))
     assert len(figure.axes[0].patches) == len(ec.group(LAW))
+
+
+def test_curves_are_on_a_log_axis_where_they_span_a_factor_of_ten():
+    for numbers, scale in (([10.0, 1.0], "log"), ([9.0, 1.0], "linear"), ([10.0, 0.0], "linear"), ([1e-9, 1.0], "log")):
+        axes = curves_panel({"a": ([0, 1], numbers), "b": ([0, 1], [1.0, 1.0])}, "step", "loss").axes[0]
+        assert axes.get_yscale() == scale
 
 
 def test_without_matplotlib_the_extra_is_named():

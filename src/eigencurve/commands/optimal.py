@@ -61,7 +61,7 @@ def optimal(
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")
         typer.echo(f"  certificate     {found.lower_bound:.4g}  no schedule can be expected to end below this")
         typer.echo(f"  gap             {found.gap:.2%}  at most this much is left to gain")
-        typer.echo(f"  search          {found.status}, begun from {found.start}")
+        typer.echo(f"  search          {found.status}")
         typer.echo(f"\n{found.schedule.preview()}")
     for path, content in zip(files, contents, strict=True):
         write(path, content)

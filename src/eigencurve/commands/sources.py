@@ -21,7 +21,7 @@ def subject_of(word: str, weight_decay: float | None = None) -> Subject:
     if word in ZOO and not path.exists():
         return zoo_subject(word, weight_decay)
     if not path.suffix and not path.exists():
-        raise ValueError(f"{word!r} is neither a file nor a name of the zoo ({', '.join(ZOO)}).")
+        raise ValueError(f"{word!r} is neither a file nor a name of the zoo; 'eigencurve zoo' lists those.")
     return file_subject(path, weight_decay)
 
 
@@ -46,6 +46,5 @@ def needed_subject(
     """The same where there must be one."""
     subject = any_subject(word, power_law, kappa, weight_decay)
     if subject is None:
-        names = ", ".join(ZOO)
-        raise ValueError(f"Which spectrum? Give a file, a name of the zoo ({names}), or --power-law and --kappa.")
+        raise ValueError("Which spectrum? Give a file, a name from 'eigencurve zoo', or --power-law and --kappa.")
     return subject

@@ -252,10 +252,11 @@ def draw_curves(
 
 
 def curves_panel(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> Figure:
-    """The same for one panel alone, with its legend."""
+    """The same for one panel alone, with its legend; on a linear axis where numbers do not span a factor of ten."""
     figure = Figure(figsize=PANEL, layout="constrained")
     axes = figure.subplots()
-    draw_curves(axes, curves, xlabel, ylabel)
+    every = np.concatenate([np.asarray(numbers, dtype=np.float64) for _, numbers in curves.values()])
+    draw_curves(axes, curves, xlabel, ylabel, None if every.max() >= 10 * every.min() else "linear")
     axes.legend(frameon=False, fontsize="small")
     return figure
 

@@ -51,8 +51,8 @@ class Trial:
         found = self.values.get(metric, ())
         if not found:
             return "diverged"
-        spread = statistics.stdev(found) if len(found) > 1 else 0.0
-        return f"{statistics.fmean(found):.4g} ± {spread:.2g} ({len(found)})"
+        spread = f" ± {statistics.stdev(found):.2g}" if len(found) > 1 else ""
+        return f"{statistics.fmean(found):.4g}{spread} ({len(found)})"
 
 
 @dataclass(frozen=True, eq=False)
