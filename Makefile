@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help install test lint types check bench bench-peers demo docs pictures tape clean
+.PHONY: help studio install test lint types check bench bench-peers demo docs pictures tape clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -41,6 +41,14 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 demo: $(VENV)/.demo ## measure a small network's spectrum and race its schedule on handwritten digits
 	$(BIN)/python -m eigencurve.experiments.demo demo-output
+
+$(VENV)/.studio: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[studio]'
+	@touch $@
+
+studio: $(VENV)/.studio ## the interactive page, on this machine alone
+	$(BIN)/eigencurve studio
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
