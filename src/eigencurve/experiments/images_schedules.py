@@ -55,12 +55,12 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:
-    """A number of intervals; ``"log T"`` and ``"log T + 1"`` are ⌊log2 T⌋ and one more.
+    """A number of intervals; ``"log T"`` and ``"log T + 1"`` are ⌊log2 T⌋, at least 1, and one more.
 
     >>> num_intervals("log T + 1", 39_100)
     16
     """
-    base = math.floor(math.log2(total_steps))
+    base = max(1, math.floor(math.log2(total_steps)))
     return {"log T": base, "log T + 1": base + 1}[intervals] if isinstance(intervals, str) else intervals
 
 
