@@ -135,7 +135,7 @@ def make_spectra(request: Request) -> SpectraReport:
 def make_unshrunk(request: Request) -> SpectraReport:
     """The spectrum of a ResNet-18 of full width, which the paper had to shrink to measure."""
     bench = bench_for(request)
-    settings = spectrum_settings(bench.scale, "resnet18") | bench.scale.unshrunk
+    settings = {**spectrum_settings(bench.scale, "resnet18"), **bench.scale.unshrunk}
     return _spectra_report("spectra-unshrunk", bench, [settings], request)
 
 
