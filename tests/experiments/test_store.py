@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eigencurve.experiments.store import Origin, Outcome, Run, Store, key_of
+from eigencurve.experiments.store import Origin, Outcome, Run, Store, _require_ours, key_of
 
 ORIGIN = Origin({"python": "3"}, "abc")
 RUN = Run({"lr": 0.1, "epochs": 5, "min_lr": None}, seed=3)
@@ -39,6 +39,30 @@ def test_several_curves_come_back_and_one_is_stored_as_ever(tmp_path):
         (text,) = connection.execute(query, [key_of("e", runs[2])]).fetchone()
     connection.close()
     assert text == "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
+
+
+def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(tmp_path, monkeypatch):
+    path, plain, looks = tmp_path / "s.sqlite", sqlite3.connect, []
+
+    class Watched(sqlite3.Connection):
+        def execute(self, *words):
+            found = super().execute(*words)
+            try:
+                _require_ours(path)  # what another process does at this moment
+                looks.append("ours")
+            except ValueError as error:
+                looks.append("waits" if "database is locked" in str(error) else str(error))
+            return found
+
+    def connect(*words, **options):
+        if options.get("uri"):
+            return plain(*words, **{**options, "timeout": 0.0})
+        return plain(*words, factory=Watched, **options)
+
+    monkeypatch.setattr("eigencurve.experiments.store.sqlite3.connect", connect)
+    Store(path)
+    assert len(looks) >= 6
+    assert set(looks) <= {"ours", "waits"}
 
 
 def test_the_order_of_settings_does_not_matter_and_their_values_do():

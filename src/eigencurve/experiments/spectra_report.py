@@ -63,6 +63,7 @@ class Measured:
 class SpectraReport:
     """What was measured; ``published`` is the folder above spectra/, where the paper's own are at hand."""
 
+    name: str
     data: ImageData
     scale: str
     measured: Sequence[Measured]
@@ -71,7 +72,7 @@ class SpectraReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``--json``."""
         return {
-            "table": "spectra",
+            "table": self.name,
             "spectra": [
                 {"network": m.title, "settings": dict(m.settings), **m.outcome.metrics, "diverged": m.outcome.diverged}
                 for m in self.measured
@@ -89,22 +90,22 @@ class SpectraReport:
         ]  # fmt: skip
         for measured in self._finished():
             lines += [f"## {measured.title}", "", *self._octaves(measured), ""]
-            lines += [f"![spectrum](spectra_{measured.file}.png)", ""]
-        lines += ["## The schedules that they call for", "", "![schedules](spectra_schedules.png)", ""]
+            lines += [f"![spectrum]({self.name}_{measured.file}.png)", ""]
+        lines += ["## The schedules that they call for", "", f"![schedules]({self.name}_schedules.png)", ""]
         return "\n".join([*lines, made_by(command), ""])
 
     def write(self, folder: Path, store: Store, command: str) -> Path:  # noqa: ARG002 -- as every report
         """The page, its figures, and every spectrum as .npz."""
         folder.mkdir(parents=True, exist_ok=True)
         for measured in self._finished():
-            save_spectrum(measured.spectrum, folder / f"spectra_{measured.file}.npz")
-            save_figure(spectrum_figure(measured.prepared, measured.title), folder / f"spectra_{measured.file}.png")
+            save_spectrum(measured.spectrum, folder / f"{self.name}_{measured.file}.npz")
+            save_figure(spectrum_figure(measured.prepared, measured.title), folder / f"{self.name}_{measured.file}.png")
         curves = {m.title: eigencurve(m.prepared, m.settings["schedule_steps"], lr=1.0) for m in self._finished()}
         steps = self.measured[0].settings["schedule_steps"]
         figure = schedule_figure({**curves, "Cosine": cosine(steps, lr=1.0)}, f"Eigencurve, β = 2, T = {steps:,}")
-        save_figure(figure, folder / "spectra_schedules.png")
-        write_atomically(folder / "spectra.md", self.text(command).encode())
-        return folder / "spectra.md"
+        save_figure(figure, folder / f"{self.name}_schedules.png")
+        write_atomically(folder / f"{self.name}.md", self.text(command).encode())
+        return folder / f"{self.name}.md"
 
     def _finished(self) -> list[Measured]:
         return [measured for measured in self.measured if not measured.outcome.diverged]

@@ -19,16 +19,16 @@ from eigencurve import _check
 APPLICATION_ID = 0x45494743  # "EIGC", SQLite's field for telling kinds of files apart
 VERSION = 1
 LEASE_SECONDS = 3600.0
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY, experiment TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL,
     metrics TEXT NOT NULL, diverged INTEGER NOT NULL, curve TEXT NOT NULL, versions TEXT NOT NULL,
     revision TEXT NOT NULL, finished REAL NOT NULL, seconds REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS claims (
+) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS claims (
     key TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, born TEXT NOT NULL, since REAL NOT NULL
-) WITHOUT ROWID;
-"""
+) WITHOUT ROWID""",
+)
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,14 @@ class Store:
         _require_ours(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connection() as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
+            # In one transaction: another process that opens the file at this moment sees nothing, or all of it.
+            connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.executescript(SCHEMA)
+            for statement in SCHEMA:
+                connection.execute(statement)
+        with self._connection() as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
 
     def outcomes(self, experiment: str, runs: Iterable[Run]) -> list[Outcome | None]:
         """What each of ``runs`` gave, in their order; None for those that are not in the store."""
