@@ -107,11 +107,12 @@ class FiguresReport:
 def make_figures(request: Request) -> FiguresReport:
     """All figures, from the published spectra where the data folder has them, else from the shipped one."""
     source, measured = spectra_at_hand(request.data or data_folder())
-    first, last = measured[0], measured[-1]
+    first = measured[0]
+    large = next((item for item in measured if item.title.startswith("ImageNet")), first)
     pictures = (
         illustration(),
         spectra_picture(measured),
-        power_law_picture(last),
+        power_law_picture(large),
         beside_cosine_picture(first),
         cosine_power_picture(),
     )
