@@ -175,6 +175,8 @@ def difference(expected: str, got: str) -> str:
 def close(first: str, second: str) -> bool:
     """Whether two printed numbers differ by no more than one unit of their last digit, or a thousandth."""
     a, b = (float(text.replace(",", "")) for text in (first, second))
+    if unit(first) == unit(second) == 0:
+        return a == b
     return abs(a - b) <= 1.001 * max(unit(first), unit(second)) or abs(a - b) <= RELATIVE * max(abs(a), abs(b))
 
 
