@@ -7,7 +7,7 @@ from html import escape
 
 STYLE = (
     "<style>"
-    ".eigencurve{overflow-x:auto;max-height:26rem}"
+    ".eigencurve{overflow-x:auto}"
     ".eigencurve table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}"
     ".eigencurve :is(th,td){padding:.25rem .5rem;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid rgba(128,128,128,.3)}"
