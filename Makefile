@@ -59,6 +59,7 @@ bench: $(VENV)/.bench ## time the core against its transcriptions and against to
 	$(BIN)/python -m benchmarks.theory
 	$(BIN)/python -m benchmarks.ridge
 	$(BIN)/python -m benchmarks.sharpening
+	$(BIN)/python -m benchmarks.studio
 	$(BIN)/python -m benchmarks.reading
 	$(MAKE) bench-peers
 

@@ -127,7 +127,7 @@ class Page:
     def losses(self) -> dict[str, str]:
         """Schedule and loss of each row of the table of losses."""
         script = """
-            return [...document.querySelectorAll('[data-testid="stTable"] tr')].map(row =>
+            return [...document.querySelectorAll('.eigencurve tr')].map(row =>
                 [...row.querySelectorAll('th, td')].map(cell => cell.innerText.trim()))"""
         rows = self.driver.execute_script(script)
         heads = [i for i, row in enumerate(rows) if "schedule" in row and "loss" in row]
@@ -139,7 +139,7 @@ class Page:
     def quiet(self) -> bool:
         """Whether the script has ended and every figure is drawn."""
         running = self.all('[data-testid="stStatusWidget"], [data-testid="stSkeleton"]')
-        return not running and len(self.all(".js-plotly-plot .main-svg")) >= 4
+        return not running and len(self.all(".js-plotly-plot .main-svg")) >= 3
 
     def download(self, label: str, name: str) -> bytes:
         """Click a button, as a person would, and wait for the whole file."""
@@ -173,6 +173,10 @@ class Page:
             const main = document.querySelector('[data-testid="stMain"]');
             return Math.max(main.scrollWidth - main.clientWidth, document.documentElement.scrollWidth - innerWidth)"""
         return int(self.driver.execute_script(script))
+
+    def usual(self) -> None:
+        """Make the window as it was before :meth:`whole`."""
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def whole(self, width: int) -> None:
         """Make the window as high as the page."""

@@ -25,7 +25,7 @@ def answer_of(searches, *question):
 
 
 def test_the_answer_is_the_searchs():
-    found = answer_of(Searches(), problem(), 50, 2.0)
+    found = answer_of(Searches(), problem(), 2.0, 50)
     assert found.schedule == search_blocks(S, problem().nodes, 50, 2.0).schedule
 
 
@@ -33,7 +33,7 @@ def test_a_question_is_searched_for_once(monkeypatch):
     asked = []
     monkeypatch.setattr(background, "search_blocks", lambda *question: asked.append(question) or "found")
     searches = Searches()
-    assert [answer_of(searches, problem(), 50, 2.0) for _ in range(3)] == ["found"] * 3
+    assert [answer_of(searches, problem(), 2.0, 50) for _ in range(3)] == ["found"] * 3
     assert len(asked) == 1
 
 
@@ -48,13 +48,13 @@ def test_asking_does_not_wait_and_waiting_questions_are_dropped(monkeypatch):
 
     monkeypatch.setattr(background, "search_blocks", slow)
     searches = Searches()
-    assert searches.ask(problem(), 1, 2.0) is None
+    assert searches.ask(problem(), 2.0, 1) is None
     assert begun.wait(120)
     for total_steps in range(2, 8):
-        assert searches.ask(problem(), total_steps, 2.0) is None
+        assert searches.ask(problem(), 2.0, total_steps) is None
     assert len(searches) == 2
     gate.set()
-    assert answer_of(searches, problem(), 7, 2.0) == 7
+    assert answer_of(searches, problem(), 2.0, 7) == 7
     assert asked == [1, 7]
 
 
@@ -62,7 +62,7 @@ def test_only_the_last_answers_are_kept(monkeypatch):
     monkeypatch.setattr(background, "search_blocks", lambda *question: question[2])
     searches = Searches(most=3)
     for total_steps in range(1, 8):
-        assert answer_of(searches, problem(), total_steps, 2.0) == total_steps
+        assert answer_of(searches, problem(), 2.0, total_steps) == total_steps
     assert len(searches) == 3
 
 
@@ -72,4 +72,4 @@ def test_an_error_reaches_the_one_who_asks(monkeypatch):
 
     monkeypatch.setattr(background, "search_blocks", fail)
     with pytest.raises(ArithmeticError, match="no luck"):
-        answer_of(Searches(), problem(), 1, 2.0)
+        answer_of(Searches(), problem(), 2.0, 1)

@@ -17,6 +17,7 @@ from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.view import redraw
 
 SMALL = Settings(epochs=10, steps_per_epoch=50)
+NOISIER = dataclasses.replace(SMALL, noise=2e4)
 OWN = ec.Spectrum([-0.01, 0.002, 0.1, 3.0], [1, 5, 3, 1], dim=10)
 
 
@@ -27,12 +28,17 @@ def address(tmp_path_factory):
         yield address
 
 
-@pytest.fixture
-def page(address, tmp_path):
-    with browser.window(address, tmp_path, 1280, 900) as page:
+@pytest.fixture(scope="module")
+def desktop(address, tmp_path_factory):
+    with browser.window(address, tmp_path_factory.mktemp("desktop"), 1280, 900) as page:
         yield page
-        assert page.severe() == []
-        assert page.strangers() == []
+
+
+@pytest.fixture
+def page(desktop):
+    yield desktop
+    assert desktop.severe() == []
+    assert desktop.strangers() == []
 
 
 def shown(settings, upload=None):
@@ -42,23 +48,22 @@ def shown(settings, upload=None):
 
 
 def test_a_moved_slider_shows_the_librarys_numbers_and_the_address_restores_them(page):
+    before, after = shown(SMALL), shown(NOISIER)
+    assert before != after
     page.open(urlencode(to_params(SMALL)))
-    page.until(lambda: page.losses() == shown(SMALL), "the losses")
-
+    page.until(lambda: page.losses() == before, "the losses")
     page.press("noise", Keys.ARROW_RIGHT)
-    noisier = dataclasses.replace(SMALL, noise=2e4)
-    assert shown(noisier) != shown(SMALL)
-    page.until(lambda: page.losses() == shown(noisier), "the losses at the new noise")
-    spectrum = subject_of(noisier).spectrum
-    exact = ec.NoisyQuadratic(spectrum, 2e4, 1.0).compare({"Cosine": ec.cosine(500, 0.1)}, tune_lr=True)
+    page.until(lambda: page.losses() == after, "the losses at the new noise")
+    problem = ec.NoisyQuadratic(subject_of(NOISIER).spectrum, NOISIER.noise, 1.0)
+    exact = problem.compare({"Cosine": ec.cosine(500, 0.1)}, tune_lr=True)
     assert_allclose(float(page.losses()["Cosine"]), exact["Cosine"].loss, rtol=0.01)
 
     page.until(lambda: "noise=20000" in page.driver.current_url, "the address")
     link = page.driver.current_url
-    page.open()
-    page.until(lambda: page.losses() == shown(Settings()), "the defaults")
+    page.open(urlencode(to_params(SMALL)))
+    page.until(lambda: page.losses() == before, "the losses of the first address")
     page.driver.get(link)
-    page.until(lambda: page.losses() == shown(noisier), "the losses of the link")
+    page.until(lambda: page.losses() == after, "the losses of the link")
     assert page.says("noise") == "20000"
 
 
@@ -66,7 +71,7 @@ def test_what_is_downloaded_is_the_schedule(page):
     settings = dataclasses.replace(SMALL, beta=1.0)
     page.open(urlencode(to_params(settings)))
     page.until(page.losses, "the losses")
-    schedule = redraw(settings, subject_of(settings)).schedules["eigencurve"]
+    schedule = redraw(settings, subject_of(settings)).curves.schedules["eigencurve"]
     assert ec.schedule_from_dict(json.loads(page.download("JSON", "eigencurve.json"))) == schedule
     head, *lines = page.download("CSV", "eigencurve.csv").decode().splitlines()
     steps, rates = zip(*(line.split(",") for line in lines), strict=True)
@@ -80,12 +85,13 @@ def test_a_good_file_and_a_bad_one(page, tmp_path):
     ec.save_spectrum(OWN, good)
     bad.write_text("1.0 0.5\n2.0 <b>half</b>\n")
     settings = dataclasses.replace(SMALL, source="upload")
+    losses = shown(settings, Upload(good.name, OWN))
     page.open(urlencode(to_params(settings)))
     page.until(lambda: texts.NO_FILE in page.text(), "the question for a file")
 
     file_input = page.until(lambda: page.all("input[type=file]"), "the file input")[0]
     file_input.send_keys(str(good))
-    page.until(lambda: page.losses() == shown(settings, Upload(good.name, OWN)), "the losses of the file")
+    page.until(lambda: page.losses() == losses, "the losses of the file")
     assert "own spectrum.npz" in page.text()
     assert 'ec.load_spectrum("own spectrum.npz")' in page.text()
 
@@ -97,8 +103,9 @@ def test_a_good_file_and_a_bad_one(page, tmp_path):
 
 
 def test_a_bad_address_is_explained(page):
+    losses = shown(SMALL)
     page.open("lr=fast&epochs=10&steps_per_epoch=50&colour=red")
-    page.until(lambda: page.losses() == shown(SMALL), "the losses of the defaults")
+    page.until(lambda: page.losses() == losses, "the losses of the defaults")
     assert "'lr' must be a number, got 'fast'. The default is used." in page.text()
     assert "got 'colour'" in page.text()
 
@@ -111,6 +118,7 @@ def test_the_best_schedule_and_the_desktops_looks(page):
     assert page.overflow() <= 0
     page.whole(1280)
     assert page.screenshot("desktop").stat().st_size > 10_000
+    page.usual()
 
 
 def test_the_dark_page(address, tmp_path):
@@ -127,12 +135,17 @@ def test_the_dark_page(address, tmp_path):
 
 def test_the_phone(address, tmp_path):
     with browser.window(address, tmp_path, 390, 844) as page:
+        losses = shown(SMALL)
         page.open(urlencode(to_params(SMALL)))
-        page.until(lambda: page.losses() == shown(SMALL), "the losses")
+        page.until(lambda: page.losses() == losses, "the losses")
         assert page.overflow() <= 0
         page.until(lambda: page.all('[data-testid="stExpandSidebarButton"]'), "the sidebar's button")[0].click()
         page.until(lambda: page.setting("noise", "label").is_displayed(), "the sidebar")
         page.screenshot("phone-settings")
+        page.driver.execute_script(
+            "arguments[0].click()", page.all('[data-testid="stSidebarCollapseButton"] button')[0]
+        )
+        page.until(lambda: page.all('[data-testid="stExpandSidebarButton"]'), "the page alone")
         page.whole(390)
         page.screenshot("phone")
         assert page.severe() == []

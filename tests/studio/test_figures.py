@@ -36,13 +36,18 @@ def test_without_a_negative_part_there_is_one_panel():
     assert "xaxis2" not in figure.to_dict()["layout"]
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_rates_over_epochs(scale):
-    figure = rates_figure(VIEW, 50, scale, SETTINGS.lr)
-    assert names(figure) == ["Eigencurve", "Cosine", "Step decay"]
-    np.testing.assert_allclose(figure.data[0].x[-1], 499 / 50)
-    np.testing.assert_allclose(figure.data[1].y, VIEW.rates["cosine"])
-    assert (figure.layout.yaxis.type == "log") == (scale == "log")
+def test_rates_over_epochs_on_both_axes():
+    figure = rates_figure(VIEW.curves, 50, SETTINGS.lr)
+    shown = [trace.name for trace in figure.data if trace.showlegend is not False]
+    assert shown == ["Eigencurve", "Cosine", "Step decay"]
+    assert [trace.yaxis for trace in figure.data] == [None] * 3 + ["y2"] * 3
+    assert figure.layout.yaxis.type != "log"
+    assert figure.layout.yaxis2.type == "log"
+    for above, below, name in zip(figure.data[:3], figure.data[3:], SETTINGS.schedules, strict=True):
+        np.testing.assert_allclose(above.x[-1], 499 / 50)
+        np.testing.assert_array_equal(above.y, VIEW.curves.rates[name])
+        np.testing.assert_array_equal(below.y, VIEW.curves.rates[name])
+        assert above.line == below.line
 
 
 @pytest.mark.parametrize("axis", ["linear", "log"])

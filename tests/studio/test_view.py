@@ -36,7 +36,7 @@ def test_losses_are_the_librarys(settings, scale, noise):
     stable = 2 / q.spectrum.L
     assert_allclose(view.losses.bound[-1], q.lower_bound(settings.total_steps, stable), rtol=1e-12)
     for row in view.losses.rows:
-        schedule = view.schedules[row.name]
+        schedule = view.curves.schedules[row.name]
         shown = ec.piecewise(2000, np.arange(2000.0), schedule.values() * (row.peak / schedule.values().max()))
         exact = q.loss_curve(shown, view.losses.marks.tolist()).loss
         assert_allclose(row.curve, exact, rtol=PROMISED)
@@ -54,7 +54,7 @@ def test_best_rates_are_the_librarys(noise):
     settings = dataclasses.replace(LAW, noise=noise, schedules=SIX)
     view = view_of(settings)
     q = ec.NoisyQuadratic(subject_of(settings).spectrum, noise, 1.0)
-    tuned = q.compare(view.schedules, tune_lr=True)
+    tuned = q.compare(view.curves.schedules, tune_lr=True)
     for row in view.losses.rows:
         assert_allclose(row.loss, tuned[row.name].loss, rtol=PROMISED)
     assert [row.loss for row in view.losses.rows] == sorted(row.loss for row in view.losses.rows)
@@ -82,7 +82,9 @@ def test_a_search_is_shown_beside_the_others():
     row = next(row for row in view.losses.rows if row.name == BEST)
     assert row is view.losses.rows[0]
     assert_allclose(row.loss, problem.expected_loss(best.schedule), rtol=1e-3)
-    assert_allclose(view.schedules[BEST].values(), best.schedule.values() * (LAW.lr / best.schedule.values().max()))
+    assert_allclose(
+        view.curves.schedules[BEST].values(), best.schedule.values() * (LAW.lr / best.schedule.values().max())
+    )
 
 
 def test_the_octaves_are_the_librarys():
@@ -119,7 +121,7 @@ def test_the_density_is_a_share_per_octave():
 def test_intervals_share_out_the_run(settings, beta, allocation):
     settings = dataclasses.replace(settings, beta=beta, allocation=allocation)
     view = view_of(settings)
-    rows, curve = view.intervals, view.schedules["eigencurve"]
+    rows, curve = view.curves.intervals, view.curves.schedules["eigencurve"]
     assert 2 <= len(rows) <= 40
     assert_allclose(sum(row.length for row in rows), settings.total_steps)
     assert rows[0].start == 0
@@ -141,15 +143,15 @@ def test_intervals_share_out_the_run(settings, beta, allocation):
 def test_every_kind_can_be_drawn(kind, min_lr):
     settings = dataclasses.replace(LAW, schedules=(kind,), min_lr=min_lr)
     view = view_of(settings)
-    schedule = view.schedules[kind]
+    schedule = view.curves.schedules[kind]
     assert schedule.total_steps == settings.total_steps
     assert schedule.kind == kind or kind == "wsd"
     assert schedule(0) == pytest.approx(settings.lr)
     # straight lines between the drawn points are the curve: to 1 % of the first rate
-    drawn = np.interp(np.arange(schedule.total_steps), view.steps[kind], view.rates[kind])
+    drawn = np.interp(np.arange(schedule.total_steps), view.curves.steps[kind], view.curves.rates[kind])
     assert_allclose(drawn, schedule.values(), atol=0.01 * settings.lr)
-    assert view.steps[kind][0] == 0
-    assert view.steps[kind][-1] == schedule.total_steps - 1
+    assert view.curves.steps[kind][0] == 0
+    assert view.curves.steps[kind][-1] == schedule.total_steps - 1
     if min_lr and kind in ("eigencurve", "exponential", "inverse_time"):
         assert schedule(schedule.total_steps - 1) == pytest.approx(min_lr)
 

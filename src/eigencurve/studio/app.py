@@ -16,14 +16,27 @@ from eigencurve.studio import figures, texts
 from eigencurve.studio.background import Searches
 from eigencurve.studio.controls import axis_control, controls, framework_control, opened, unchanged
 from eigencurve.studio.source import subject_of
-from eigencurve.studio.state import AXES, Settings, to_params
-from eigencurve.studio.view import BEST, Interval, LossRow, View, problem_of, redraw
+from eigencurve.studio.state import Settings, to_params
+from eigencurve.studio.tables import html_table
+from eigencurve.studio.view import (
+    BEST,
+    CurvesView,
+    Interval,
+    LossRow,
+    LossView,
+    SpectrumView,
+    curves_view,
+    loss_view,
+    problem_of,
+    spectrum_view,
+)
 from eigencurve.theory.quadratic import NoisyQuadratic
 
 # How often the page asks whether the search has ended, and the most lines of a CSV file.
 POLL_SECONDS = 0.5
 MOST_LINES = 1_000_000
-CHART = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"]}
+# No buttons over the curves; to drag over a part enlarges it, a double click shows all again.
+CHART = {"displayModeBar": False}
 
 
 def main() -> None:
@@ -44,25 +57,24 @@ def main() -> None:
         st.info(texts.NO_FILE)
         st.stop()
     try:
-        subject = subject_of(settings, upload)
-        view = _computed(settings, subject)
+        _page(settings, subject_of(settings, upload))
     except ValueError as error:  # a spectrum that no schedule can be made of
         st.error(texts.plain(str(error)))
-        st.stop()
-    _facts(view, settings)
-    _spectrum(view, subject)
-    _rates(view, settings)
-    _losses(view, settings)
-    if settings.best and BEST not in view.schedules:
-        _wait(view.problem, settings.total_steps, view.losses.max_lr)
-    _take(view, settings)
 
 
-def _computed(settings: Settings, subject: Subject) -> View:
-    """All numbers of the page; the best schedule among them once its search has ended."""
-    problem, max_lr = problem_of(settings, subject)
-    best = _searches().ask(problem, settings.total_steps, max_lr) if settings.best else None
-    return redraw(settings, subject, best)
+def _page(settings: Settings, subject: Subject) -> None:
+    """Each part is drawn as soon as it is computed: the browser works on one while the next is being computed."""
+    spectrum = spectrum_view(subject)
+    _facts(spectrum, settings)
+    _spectrum(spectrum, subject)
+    question = (*problem_of(settings, subject), settings.total_steps)
+    best = _searches().ask(*question) if settings.best else None
+    curves = curves_view(settings, subject, best)
+    _rates(curves, settings)
+    _losses(loss_view(settings, subject, curves.compared), settings, 2 / spectrum.L)
+    if settings.best and best is None:
+        _wait(*question)
+    _take(curves, settings)
 
 
 @st.cache_resource
@@ -71,15 +83,14 @@ def _searches() -> Searches:
 
 
 @st.fragment(run_every=POLL_SECONDS)
-def _wait(problem: NoisyQuadratic, total_steps: int, max_lr: float) -> None:
+def _wait(problem: NoisyQuadratic, max_lr: float, total_steps: int) -> None:
     """Draw the page again once the search has ended."""
-    if _searches().ask(problem, total_steps, max_lr) is not None:
+    if _searches().ask(problem, max_lr, total_steps) is not None:
         st.rerun()
     st.info(texts.SEARCHING)
 
 
-def _facts(view: View, settings: Settings) -> None:
-    spectrum = view.spectrum
+def _facts(spectrum: SpectrumView, settings: Settings) -> None:
     facts = {
         "Condition number κ": (f"{spectrum.kappa:.3g}", "Largest over smallest eigenvalue."),
         "Octaves": (f"{len(spectrum.lower)}", "Doublings from the smallest eigenvalue to the largest."),
@@ -92,24 +103,21 @@ def _facts(view: View, settings: Settings) -> None:
             st.metric(label, value, help=explanation, width="content")
 
 
-def _spectrum(view: View, subject: Subject) -> None:
+def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     st.header("How the loss curves", anchor=False)
-    _chart(figures.spectrum_figure(view.spectrum), "spectrum")
-    spectrum = view.spectrum
+    _chart(figures.spectrum_figure(spectrum), "spectrum")
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
     st.caption(f"{texts.SPECTRUM} Here: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
 
 
-def _rates(view: View, settings: Settings) -> None:
+def _rates(view: CurvesView, settings: Settings) -> None:
     st.header("Learning rates", anchor=False)
-    for column, scale in zip(st.columns(2), AXES, strict=True):
-        with column:
-            _chart(figures.rates_figure(view, settings.steps_per_epoch, scale, settings.lr), f"rates_{scale}")
+    _chart(figures.rates_figure(view, settings.steps_per_epoch, settings.lr), "rates")
     st.caption(texts.RATES)
     if view.intervals:
-        with st.expander(f"The {len(view.intervals)} intervals of Eigencurve"):
-            st.table([_interval_row(interval, settings) for interval in view.intervals])
+        st.subheader("The intervals of Eigencurve", anchor=False)
+        st.html(html_table([_interval_row(interval, settings) for interval in view.intervals]))
 
 
 def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
@@ -123,14 +131,13 @@ def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
     }
 
 
-def _losses(view: View, settings: Settings) -> None:
+def _losses(losses: LossView, settings: Settings, limit: float) -> None:
     st.header("What each would reach", anchor=False)
     axis_control()
-    losses = view.losses
     _chart(figures.losses_figure(losses, settings.steps_per_epoch, settings.axis), "losses")
-    st.table([_loss_row(row) for row in losses.rows])
+    st.html(html_table([_loss_row(row) for row in losses.rows]))
     if any(row.diverges for row in losses.rows):
-        st.warning(texts.DIVERGES.format(limit=2 / view.spectrum.L))
+        st.warning(texts.DIVERGES.format(limit=limit))
     st.caption(f"The bound at the end is {losses.bound[-1]:.4g}. {texts.BOUND.format(max_lr=losses.max_lr)}")
     st.caption(texts.ERROR.format(error=100 * losses.error))
 
@@ -147,7 +154,7 @@ def _loss_row(row: LossRow) -> dict[str, str]:
     }
 
 
-def _take(view: View, settings: Settings) -> None:
+def _take(view: CurvesView, settings: Settings) -> None:
     st.header("Take it with you", anchor=False)
     name = st.selectbox(
         "Schedule", tuple(view.schedules), format_func=texts.LABELS.__getitem__, key="take", help=texts.HELP["take"]

@@ -11,7 +11,7 @@ from eigencurve.theory.block_search import search_blocks
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
 
-Question: TypeAlias = tuple[NoisyQuadratic, int, float]
+Question: TypeAlias = tuple[NoisyQuadratic, float, int]
 
 
 class Searches:
@@ -29,9 +29,9 @@ class Searches:
         self._answers: OrderedDict[Question, Future[Search]] = OrderedDict()
         self._lock = Lock()
 
-    def ask(self, problem: NoisyQuadratic, total_steps: int, max_lr: float) -> Search | None:
+    def ask(self, problem: NoisyQuadratic, max_lr: float, total_steps: int) -> Search | None:
         """The best schedule of T steps with rates up to ``max_lr``, or None while it is being searched for."""
-        question = (problem, total_steps, max_lr)
+        question = (problem, max_lr, total_steps)
         with self._lock:
             if question not in self._answers:
                 self._drop_waiting()

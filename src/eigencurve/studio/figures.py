@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from eigencurve._arrays import Array
 from eigencurve.studio import texts
-from eigencurve.studio.view import BEST, LossView, SpectrumView, View
+from eigencurve.studio.view import BEST, CurvesView, LossView, SpectrumView
 
 try:
     import plotly.graph_objects as go
@@ -27,9 +27,13 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("solid", "dash", "dashdot", "dot", "longdash", "longdashdot")
 GREY = "#808080"
 HEIGHT = 380
+# In pixels; the lower one has room for the names of an axis and three lines of the legend.
+MARGIN = {"l": 62, "r": 8, "t": 8, "b": 116}
 # Rates below this part of the first one are cut off the logarithmic axis: cosine's last one is as good as zero.
 LOWEST = 1e-5
-LOG = {"type": "log", "exponentformat": "power"}
+# Margins are fixed and labels are plain: a browser takes several times as long to find out what room others need.
+PLAIN = {"automargin": False, "exponentformat": "e"}
+LOG = {**PLAIN, "type": "log"}
 # Room for this many labels on the axis of the eigenvalues, where the figure is as narrow as a phone.
 NUM_LABELS = 4
 
@@ -55,21 +59,19 @@ def spectrum_figure(view: SpectrumView) -> go.Figure:
     return go.Figure(data=traces, layout={**layout, **_frame()})
 
 
-def rates_figure(view: View, steps_per_epoch: int, scale: str, lr: float) -> go.Figure:
-    """The learning rate of every schedule over the epochs; ``scale`` is ``"linear"`` or ``"log"``."""
+def rates_figure(view: CurvesView, steps_per_epoch: int, lr: float) -> go.Figure:
+    """The learning rate of every schedule over the epochs, on a linear axis and below it on a logarithmic one."""
     text = "epoch %{x:.4g}<br>learning rate %{y:.4g}"
-    traces = [
-        _line(
-            name, steps / steps_per_epoch, _above_zero(view.rates[name]) if scale == "log" else view.rates[name], text
-        )
-        for name, steps in view.steps.items()
-    ]
-    axis: dict[str, Any] = {"title": "learning rate", "rangemode": "tozero"}
-    if scale == "log":
-        least = min(float(rates[rates > 0].min()) for rates in view.rates.values())
-        axis = {**LOG, "title": "learning rate", "dtick": 1}
-        axis["range"] = [math.log10(max(least, LOWEST * lr)) - 0.1, math.log10(lr) + 0.1]
-    return go.Figure(data=traces, layout={"xaxis": {"title": "epoch"}, "yaxis": axis, **_frame()})
+    upper = [_line(name, steps / steps_per_epoch, view.rates[name], text) for name, steps in view.steps.items()]
+    lower = [{**line, "y": _above_zero(line["y"]), "yaxis": "y2", "showlegend": False} for line in upper]
+    least = min(float(rates[rates > 0].min()) for rates in view.rates.values())
+    reach = [math.log10(max(least, LOWEST * lr)) - 0.1, math.log10(lr) + 0.1]
+    layout = {
+        "xaxis": {**PLAIN, "title": "epoch", "anchor": "y2"},
+        "yaxis": {**PLAIN, "title": "learning rate", "rangemode": "tozero", "domain": [0.54, 1]},
+        "yaxis2": {**LOG, "title": "the same, logarithmic", "range": reach, "dtick": 1, "domain": [0, 0.46]},
+    }
+    return go.Figure(data=[*upper, *lower], layout={**layout, **_frame(height=2 * HEIGHT - 100)})
 
 
 def losses_figure(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
@@ -84,7 +86,7 @@ def losses_figure(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
     }  # fmt: skip
     lines = [_line(row.name, epochs, _above_zero(row.curve[seen]), text) for row in view.rows]
     layout = {
-        "xaxis": {"title": "epoch", "type": axis},
+        "xaxis": {**PLAIN, "title": "epoch", "type": axis},
         "yaxis": {**LOG, "title": "expected loss", "range": _loss_range(view)},
     }
     return go.Figure(data=[bound, *lines], layout={**layout, **_frame()})
@@ -144,12 +146,12 @@ def _loss_range(view: LossView) -> list[float]:
     return [math.log10(max(float(shown.min()), 1e-12 * top)) - 0.1, math.log10(top) + 0.1]
 
 
-def _frame() -> dict[str, Any]:
+def _frame(height: int = HEIGHT) -> dict[str, Any]:
     """Legend below and little margin, so that it fits a phone; zoomed axes stay as they are while a slider moves."""
     return {
-        "height": HEIGHT,
-        "margin": {"l": 8, "r": 8, "t": 36, "b": 8},
-        "legend": {"orientation": "h", "yanchor": "top", "y": -0.2, "x": 0},
+        "height": height,
+        "margin": MARGIN,
+        "legend": {"orientation": "h", "yanchor": "top", "yref": "container", "y": 62 / height, "x": 0},
         "hovermode": "closest",
         "bargap": 0,
         "uirevision": "kept",

@@ -25,6 +25,7 @@ def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> li
         "browser.gatherUsageStats": "false",
         "client.showErrorDetails": "none",
         "client.toolbarMode": "viewer",
+        "runner.magicEnabled": "false",
     }
     flags = [f"--{name}={value}" for name, value in options.items()]
     return [sys.executable, "-m", "streamlit", "run", str(APP), *flags]

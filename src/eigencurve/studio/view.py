@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -140,57 +140,45 @@ class LossView:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """Everything on the page but the texts.
+class CurvesView:
+    """The schedules.
 
     Attributes:
-        spectrum: how the loss curves.
-        recipes: how each schedule is made, by kind.
-        schedules: by name; the numerically best one, scaled to the learning rate of the settings, among them.
+        recipes: how each is made, by kind.
+        schedules: by name; the numerically best one among them, scaled to the learning rate of the settings.
+        compared: the same, the numerically best one at its own rates.
         steps: by name, steps at which ``rates`` are given.
         rates: by name.
         intervals: of Eigencurve.
-        losses: what each schedule reaches.
-        problem: the quadratic that they are computed on.
     """
 
-    spectrum: SpectrumView
     recipes: Mapping[str, Recipe]
     schedules: Mapping[str, Schedule]
+    compared: Mapping[str, Schedule]
     steps: Mapping[str, IntArray]
     rates: Mapping[str, Array]
     intervals: tuple[Interval, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Everything on the page but the texts: how the loss curves, the schedules, and what they reach."""
+
+    spectrum: SpectrumView
+    curves: CurvesView
     losses: LossView
-    problem: NoisyQuadratic = field(repr=False)
 
 
 def redraw(settings: Settings, subject: Subject, best: Search | None = None) -> View:
-    """Compute all that the page shows.
+    """Compute all that the page shows. The page itself draws each of the three parts once that is computed.
 
     Args:
         settings: of the page.
         subject: from :func:`eigencurve.studio.source.subject_of`.
-        best: the numerically best schedule, where it was searched for; see :func:`problem_of`.
+        best: the numerically best schedule for :func:`problem_of`, where it was searched for.
     """
-    problem, max_lr = problem_of(settings, subject)
-    recipes = {kind: recipe_of(kind, settings, subject) for kind in settings.schedules}
-    schedules: dict[str, Schedule] = {kind: recipe.schedule for kind, recipe in recipes.items()}
-    given = dict(schedules)
-    if best is not None:
-        given[BEST] = best.schedule
-        schedules[BEST] = rescaled(best.schedule, settings.lr / peak_rate(best.schedule))
-    steps = {name: _sampled(schedule) for name, schedule in schedules.items()}
-    curve = recipes["eigencurve"].schedule if "eigencurve" in recipes else None
-    return View(
-        spectrum=spectrum_view(subject),
-        recipes=recipes,
-        schedules=schedules,
-        steps=steps,
-        rates={name: schedules[name](steps[name]) for name in schedules},
-        intervals=intervals_of(curve, subject, settings.beta) if isinstance(curve, Eigencurve) else (),
-        losses=loss_view(settings, problem, max_lr, given),
-        problem=problem,
-    )
+    curves = curves_view(settings, subject, best)
+    return View(spectrum_view(subject), curves, loss_view(settings, subject, curves.compared))
 
 
 def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, float]:
@@ -241,6 +229,21 @@ def spectrum_view(subject: Subject) -> SpectrumView:
     )
 
 
+def curves_view(settings: Settings, subject: Subject, best: Search | None = None) -> CurvesView:
+    """The schedules of the settings, and the numerically best one where it is known."""
+    recipes = {kind: recipe_of(kind, settings, subject) for kind in settings.schedules}
+    schedules: dict[str, Schedule] = {kind: recipe.schedule for kind, recipe in recipes.items()}
+    compared = dict(schedules)
+    if best is not None:
+        compared[BEST] = best.schedule
+        schedules[BEST] = rescaled(best.schedule, settings.lr / peak_rate(best.schedule))
+    steps = {name: _sampled(schedule) for name, schedule in schedules.items()}
+    rates = {name: schedules[name](steps[name]) for name in schedules}
+    curve = schedules.get("eigencurve")
+    intervals = intervals_of(curve, subject, settings.beta) if isinstance(curve, Eigencurve) else ()
+    return CurvesView(recipes, schedules, compared, steps, rates, intervals)
+
+
 def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Interval, ...]:
     """The pieces of an Eigencurve with the eigenvalues that each belongs to; by octave where they are many.
 
@@ -270,14 +273,13 @@ def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Inte
     )
 
 
-def loss_view(
-    settings: Settings, problem: NoisyQuadratic, max_lr: float, schedules: Mapping[str, Schedule]
-) -> LossView:
+def loss_view(settings: Settings, subject: Subject, schedules: Mapping[str, Schedule]) -> LossView:
     """The expected loss of every schedule along the run, and the certificate.
 
     Computed at two resolutions of spectrum and time; the finer one is shown, with the largest difference of the
     two. Where that exceeds ``PROMISED``, the resolution is doubled, three times at most.
     """
+    problem, max_lr = problem_of(settings, subject)
     nodes, marks = problem.nodes, marks_for(settings.total_steps)
     few = compress(nodes, SCALE_RESOLUTION[0])
     scales = {name: _scale(settings, few, schedule, max_lr, name) for name, schedule in schedules.items()}

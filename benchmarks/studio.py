@@ -1,0 +1,117 @@
+"""The studio's speed, part by part and against the naive way: ``python -m benchmarks.studio``.
+
+One redraw of the page for 5,000 eigenvalues, a million steps and four schedules, each at its best rate. The naive way
+follows every eigenvalue through every step, by the compiled recursion; it is timed on a hundredth of the steps. With
+``--browser`` also the time from a key pressed on a slider to the new numbers on the page, in Chromium.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+from benchmarks.core import best_of, row
+
+import eigencurve as ec
+from eigencurve.studio import figures
+from eigencurve.studio.source import Upload, subject_of
+from eigencurve.studio.state import Settings, to_params
+from eigencurve.studio.view import curves_view, loss_view, marks_for, problem_of, redraw, spectrum_view
+from eigencurve.theory.block_search import search_blocks
+
+UPLOAD = Upload("5000.npz", ec.PowerLaw(1.5, 1e-8, 180.0).spectrum(5000))
+SETTINGS = Settings(source="upload", epochs=1000, steps_per_epoch=1000)
+PART = 100
+# Peak rates that the naive way would try for each schedule: a grid, then Brent's method.
+NUM_RATES = 37 + 25
+
+
+def parts():
+    subject = subject_of(SETTINGS, UPLOAD)
+    view = redraw(SETTINGS, subject)
+    work = {
+        "spectrum prepared": lambda: subject_of(SETTINGS, UPLOAD).spectrum,
+        "octaves and density": lambda: spectrum_view(subject),
+        "schedules, curves, intervals": lambda: curves_view(SETTINGS, subject),
+        "losses at their best rates, and the bound": lambda: loss_view(SETTINGS, subject, view.curves.compared),
+        "figures": lambda: drawn(view),
+    }
+    for name, function in work.items():
+        print(f"{name:<58} {best_of(function) * 1e3:>12,.1f} ms")
+    print(f"{'difference of the two resolutions':<58} {view.losses.error:>12.2%}")
+
+
+def drawn(view):
+    return [
+        figures.spectrum_figure(view.spectrum),
+        figures.rates_figure(view.curves, 1000, SETTINGS.lr),
+        figures.losses_figure(view.losses, 1000, "linear"),
+    ]
+
+
+def whole(problem):
+    ours = best_of(lambda: drawn(redraw(SETTINGS, subject_of(SETTINGS, UPLOAD))))
+    short = Settings(source="upload", epochs=1000, steps_per_epoch=1000 // PART)
+    marks = marks_for(short.total_steps).tolist()
+    schedule = ec.cosine(short.total_steps, 1 / problem.spectrum.L)
+    naive = PART * len(SETTINGS.schedules) * best_of(lambda: problem.loss_curve(schedule, marks), repeat=1)
+    row("one redraw, against the losses step by step", ours, naive, "every step (a hundredth of them, scaled)")
+    row("the same, also tuning the rates step by step", ours, naive * NUM_RATES, "every step and rate (scaled)")
+
+
+def search(problem):
+    spectrum, nodes = problem.spectrum, problem.nodes
+    start = time.perf_counter()
+    exact = problem.search_best(39_100, 2 / spectrum.L)
+    naive = time.perf_counter() - start
+    ours = best_of(lambda: search_blocks(spectrum, nodes, 39_100, 2 / spectrum.L), repeat=2)
+    loss = problem.expected_loss(search_blocks(spectrum, nodes, 39_100, 2 / spectrum.L).schedule)
+    row("best schedule, 39,100 steps", ours, naive, "search_best")
+    print(f"{'  its loss over that of search_best':<58}{loss / exact.loss:>12.6f}")
+    million = best_of(lambda: search_blocks(spectrum, nodes, 10**6, 2 / spectrum.L), repeat=2)
+    print(f"{'best schedule, 10^6 steps':<58}{million * 1e3:>12,.1f} ms")
+
+
+def in_a_browser(moves=8):
+    """Key presses on the slider of the noise, to and fro."""
+    from selenium.webdriver.common.keys import Keys
+    from tests.studio import browser
+
+    with tempfile.TemporaryDirectory() as name, browser.served(Path(name)) as address:
+        folder = Path(name)
+        path = folder / UPLOAD.name
+        ec.save_spectrum(UPLOAD.spectrum, path)
+        with browser.window(address, folder, 1280, 900) as page:
+            page.open(urlencode(to_params(SETTINGS)))
+            page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(path))
+            page.until(page.losses, "the losses")
+            page.until(page.quiet, "the figures")
+            times = [moved(page, Keys.ARROW_RIGHT if i % 2 == 0 else Keys.ARROW_LEFT) for i in range(moves)]
+    times.sort()
+    print(f"{'in the browser: key to new numbers, median':<58}{times[len(times) // 2] * 1e3:>12,.1f} ms")
+    print(f"{'  fastest and slowest':<58}{times[0] * 1e3:>12,.1f} ms {times[-1] * 1e3:>12,.1f} ms")
+
+
+def moved(page, key):
+    before = page.losses()
+    start = time.perf_counter()
+    page.press("noise", key)
+    while (now := page.losses()) == before or not now:
+        time.sleep(0.01)
+    seconds = time.perf_counter() - start
+    page.until(page.quiet, "the figures")
+    return seconds
+
+
+def main():
+    parts()
+    problem, _ = problem_of(SETTINGS, subject_of(SETTINGS, UPLOAD))
+    whole(problem)
+    search(problem)
+    if "--browser" in sys.argv:
+        in_a_browser()
+
+
+if __name__ == "__main__":
+    main()
