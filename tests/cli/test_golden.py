@@ -3,7 +3,7 @@ import sys
 import pytest
 from tests.cli.golden import CASES, FOLDER, case, close, difference, output_of, prepare
 
-TORCH = "estimate"
+TORCH = ("estimate", "reproduce_")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -54,6 +54,8 @@ def test_spectra(folder):
         assert spectrum.dim == found["dim"]
         assert f"| {prepare(spectrum, 5e-4).kappa:.3g} |" in page
     assert page.count("| octave i |") == 3
+    assert "Trained on 24 images" in page
+    assert "not the published files" in page
 
 
 def test_spectra_unshrunk(folder):
@@ -76,8 +78,9 @@ def test_cifar10(folder):
     assert "not the published files" in page
     assert "ResNet-18, 1 epoch\n" in page
     done = Store(folder / "s.sqlite")
-    (name,) = {r["experiment"] for r in _rows(done, "images/CIFAR-10/")}
-    assert {r["settings"]["split"] for r in done.rows(name) if r["seed"] == 100} == {"validation"}
+    assert {r["settings"]["split"] for r in _rows(done, "images/CIFAR-10/") if r["seed"] == 100} == {"validation"}
+    assert "32 training and 16 test images" in page
+    assert "16 of the training images" in page
     assert not list((folder / "s.checkpoints").iterdir())
 
 
@@ -89,6 +92,8 @@ def test_reuse(folder):
         assert own.split("/")[0] in ("googlenet", "vgg16")
         assert reused.split("/")[0] == "resnet18"
     assert page.count("standard errors.") >= 2
+    assert "24 training and 16 test images" in page
+    assert "8 of the training images" in page
 
 
 def test_ema(folder):

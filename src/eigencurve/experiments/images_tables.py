@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,12 @@ PUBLISHED = {"CIFAR-10": "40351d587109b95175f43aff81a1287e", "CIFAR-100": "f0ef6
 class Bench:
     """The data, the scale, and who runs what: all that the tables have in common.
 
-    ``published`` tells whether the images are those that their authors publish, byte for byte.
+    ``fewer`` are the images that spectra are measured after training on. ``published`` tells whether the images are
+    those that their authors publish, byte for byte.
     """
 
     data: ImageData
+    fewer: ImageData
     scale: Scale
     store: Store
     workers: Workers
@@ -66,7 +68,7 @@ class Bench:
 
     def measure(self, every: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """The spectra of networks trained with these settings; those in the store are not measured again."""
-        experiment = SpectrumExperiment(self.data, self.folder)
+        experiment = SpectrumExperiment(self.fewer, self.folder)
         runs = [Run(settings, SPECTRUM_SEED) for settings in every]
         return execute(experiment, runs, self.store, self.workers, self.progress)
 
@@ -88,19 +90,26 @@ class Bench:
         )
         return rows_of(experiment, findings, {name: len(grid) for name, grid in grids_of.items()}, fresh, self.store)
 
+    @property
+    def caveat(self) -> str:
+        """What to know of images that are not the published ones."""
+        if self.published:
+            return ""
+        return (
+            " The images are not the published files, byte for byte (re-encoded ones, for instance): compare rows with"
+            " each other rather than with other pages."
+        )
+
     def description(self, networks: Sequence[str]) -> list[str]:
         """Data, training and protocol, in paragraphs."""
         data, scale = self.data, self.scale
+        widths = _widths({network: scale.divisors[network] for network in networks})
         validation = f"{data.num_validation:,} of the training images"
-        other = "" if self.published else (
-            " The images are not the published files, byte for byte (re-encoded ones, for instance): compare rows with"
-            " each other rather than with other pages."
-        )  # fmt: skip
         number = "the paper's whole grids" if scale.num_tries is None else f"{scale.num_tries} tries for every schedule"
         return [
             f"Scale: {scale.name}. {data.train.name}, {len(data.train):,} training and {len(data.test):,} test images,"
             f" random crops and flips; SGD without momentum, batch size {scale.batch_size}, weight decay"
-            f" {scale.weight_decay:g}. " + _widths({network: scale.divisors[network] for network in networks}) + other,
+            f" {scale.weight_decay:g}. {widths}{self.caveat}",
             f"Settings are chosen by the accuracy on {validation}, training on the others with seed"
             f" {SELECTION_SEEDS[0]} ({number}). The winner is trained on all training images and measured on the test"
             f" images with seeds 0 … {scale.num_trials - 1}: mean ± standard deviation of these trials. Training loss"
@@ -119,10 +128,13 @@ def bench_for(request: Request, cifar: Cifar = CIFAR10) -> Bench:
     if request.download:
         download(cifar, folder)
     train, test = LOADERS[cifar.name](folder)
-    data = ImageData.chosen(train, test, scale.num_train, scale.num_validation, scale.num_test)
+    data, fewer = (
+        ImageData.chosen(train, test, some.train, some.validation, some.test) for some in (scale.images, scale.fewer)
+    )
     inner = folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
     published = hashlib.md5((inner / cifar.test).read_bytes(), usedforsecurity=False).hexdigest()
-    return Bench(data, scale, request.store, request.workers, request.progress, published == PUBLISHED[cifar.name])
+    genuine = published == PUBLISHED[cifar.name]
+    return Bench(data, fewer, scale, request.store, request.workers, request.progress, genuine)
 
 
 def make_spectra(request: Request) -> SpectraReport:
@@ -142,7 +154,8 @@ def make_unshrunk(request: Request) -> SpectraReport:
 def _spectra_report(name: str, bench: Bench, every: Sequence[dict[str, Any]], request: Request) -> SpectraReport:
     outcomes = bench.measure(every)
     measured = [Measured(settings, outcome) for settings, outcome in zip(every, outcomes, strict=True)]
-    return SpectraReport(name, bench.data, bench.scale.name, measured, request.data or data_folder())
+    folder = request.data or data_folder()
+    return SpectraReport(name, bench.fewer, bench.scale.name, measured, folder, bench.caveat)
 
 
 def make_cifar10(request: Request) -> ImageReport:
@@ -162,6 +175,7 @@ def make_cifar10(request: Request) -> ImageReport:
 def make_reuse(request: Request) -> ImageReport:
     """GoogLeNet and VGG16 with their own spectrum and with ResNet-18's."""
     bench = bench_for(request)
+    bench = replace(bench, data=bench.fewer)
     networks = bench.scale.reuse_networks
     spectra = bench.spectra(["resnet18", *networks])
     reused, resnet = spectra["resnet18"]
@@ -246,7 +260,8 @@ def heading(network: str, epochs: int) -> str:
 def _about_spectra(bench: Bench, networks: Sequence[str]) -> str:
     how = bench.scale.spectrum
     words = [
-        f"{TITLES[network]} with {_divided(how.divisors[network])} after {how.training[network][0]} epochs"
+        f"{TITLES[network]} with {_divided(how.divisors[network])} after {how.training[network][0]} epochs of"
+        f" {len(bench.fewer.train):,} images"
         for network in networks
     ]
     return (

@@ -61,13 +61,17 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class SpectraReport:
-    """What was measured; ``published`` is the folder above spectra/, where the paper's own are at hand."""
+    """What was measured; ``published`` is the folder above spectra/, where the paper's own are at hand.
+
+    ``caveat`` says what to know of the images.
+    """
 
     name: str
     data: ImageData
     scale: str
     measured: Sequence[Measured]
     published: Path | None
+    caveat: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for ``--json``."""
@@ -85,7 +89,7 @@ class SpectraReport:
             "# Spectra of trained networks on CIFAR-10", "",
             f"Scale: {self.scale}. Trained on {len(self.data.train):,} images with momentum 0.9, the rate divided"
             " by 10 at the milestones; then the Hessian of the mean loss on the first images, in eval mode, by"
-            " stochastic Lanczos quadrature, sharpened. Eigenvalues are |λ| + weight decay.", "",
+            f" stochastic Lanczos quadrature, sharpened. Eigenvalues are |λ| + weight decay.{self.caveat}", "",
             *self._overview(), "", *self._remarks(), "",
         ]  # fmt: skip
         for measured in self._finished():
