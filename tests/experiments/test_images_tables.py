@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from eigencurve import load_spectrum, prepare
 from eigencurve.cli import app
-from eigencurve.experiments.images_report import Section, standard_errors
+from eigencurve.experiments.images_report import Section
 from eigencurve.experiments.protocol import Trials
 from eigencurve.experiments.store import Store
+from eigencurve.experiments.winners import Row, standard_errors
 
 WORDS = ("--scale", "smoke", "--workers", "1", "--backend", "sequential")
 
@@ -79,7 +80,7 @@ def test_cifar10(folder):
     assert "ResNet-18, 1 epoch\n" in page
     done = Store(folder / "s.sqlite")
     assert {r["settings"]["split"] for r in _rows(done, "images/CIFAR-10/") if r["seed"] == 100} == {"validation"}
-    assert "32 training and 16 test images" in page
+    assert "32 training and 12 test images" in page
     assert "16 of the training images" in page
     assert not list((folder / "s.checkpoints").iterdir())
 
@@ -92,7 +93,7 @@ def test_reuse(folder):
         assert own.split("/")[0] in ("googlenet", "vgg16")
         assert reused.split("/")[0] == "resnet18"
     assert page.count("standard errors.") >= 2
-    assert "24 training and 16 test images" in page
+    assert "24 training and 12 test images" in page
     assert "8 of the training images" in page
 
 
@@ -192,8 +193,6 @@ class TestClaims:
 
 
 def _row(name, trials):
-    from eigencurve.experiments.images_report import Row
-
     return Row(name, trials.settings, None, 1, {"accuracy": trials}, {})
 
 

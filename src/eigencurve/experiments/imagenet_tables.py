@@ -12,11 +12,12 @@ from eigencurve.experiments.data.folder import VARIABLE, data_folder
 from eigencurve.experiments.data.imagenet import load_imagenet
 from eigencurve.experiments.images import ImageData, ImageExperiment
 from eigencurve.experiments.images_launch import num_gpus
-from eigencurve.experiments.images_report import ImageReport, Row, Section, rows_of
+from eigencurve.experiments.images_report import SHOWN, ImageReport, Section
 from eigencurve.experiments.images_scales import SHRINKAGES, Grid, final_settings
 from eigencurve.experiments.images_tables import log_folder
 from eigencurve.experiments.protocol import search
 from eigencurve.experiments.request import Report, Request
+from eigencurve.experiments.winners import Row
 
 SELECTION_SEEDS = (100,)
 ALPHAS = (0.5, 1.0, 2.0)
@@ -131,7 +132,7 @@ def _rows(request: Request, scale: ImageNetScale, every: Mapping[str, Grid], num
     findings = search(
         experiment, every, SELECTION_SEEDS, fresh, request.store, request.workers, request.progress, final_settings
     )
-    return rows_of(experiment, findings, {name: len(grid) for name, grid in every.items()}, fresh, request.store)
+    return SHOWN.rows(experiment, findings, {name: len(grid) for name, grid in every.items()}, fresh, request.store)
 
 
 def _description(request: Request, scale: ImageNetScale) -> list[str]:

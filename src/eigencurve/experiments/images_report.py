@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eigencurve._files import write_atomically
-from eigencurve.experiments.origin import origin_here
-from eigencurve.experiments.protocol import Experiment, Finding, Trials
-from eigencurve.experiments.store import Outcome, Run, Store
+from eigencurve.experiments.pages import made_by, save_figure, winner_text
+from eigencurve.experiments.store import Store
+from eigencurve.experiments.winners import Curve, Row, Shown, standard_errors
 from eigencurve.report.figures import curves_figure
 
-Curve = tuple[list[float], list[float]]
 HEADINGS = {"loss": "training loss", "accuracy": "test accuracy (%)", "top5": "top-5 accuracy (%)"}
 DIGITS = {"loss": 3, "accuracy": 2, "top5": 2}
-CURVES = {"loss": "train_loss", "accuracy": "accuracy"}
-
-
-@dataclass(frozen=True)
-class Row:
-    """What was found for one schedule.
-
-    Attributes:
-        schedule: its name.
-        settings: the winner's.
-        validation: the winner's accuracy on the validation images, in percent; None where nothing was searched.
-        num_tried: how many settings were.
-        trials: of the winner, by metric.
-        curves: the mean over its trials, by metric.
-    """
-
-    schedule: str
-    settings: Mapping[str, Any]
-    validation: float | None
-    num_tried: int
-    trials: Mapping[str, Trials]
-    curves: Mapping[str, Curve]
+CURVES = {"loss": ("train_loss", 1.0), "accuracy": ("accuracy", 100.0)}
+SHOWN = Shown(tuple(HEADINGS), CURVES)
 
 
 @dataclass(frozen=True)
@@ -62,7 +37,7 @@ class Section:
         for row in self.rows:
             published = self.published.get(row.schedule, ["–"] * len(ours))
             numbers = [row.trials[metric].text(DIGITS[metric]) for metric in self.metrics]
-            chosen = "–" if row.validation is None else f"{row.validation:.2f} (best of {row.num_tried})"
+            chosen = "–" if row.chosen is None else f"{row.chosen:.2f} (best of {row.num_tried})"
             lines.append(_line([row.schedule, *numbers, *published, winner_text(row.settings), chosen]))
         return lines
 
@@ -132,7 +107,7 @@ class ImageReport:
             "sections": {
                 section.heading: [
                     {
-                        "schedule": row.schedule, "settings": dict(row.settings), "validation": row.validation,
+                        "schedule": row.schedule, "settings": dict(row.settings), "validation": row.chosen,
                         "trials": {name: list(trials.values) for name, trials in row.trials.items()},
                         "diverged": row.trials[section.metrics[0]].num_diverged,
                     }
@@ -167,79 +142,10 @@ class ImageReport:
         return folder / f"{self.name}.md"
 
 
-def rows_of(
-    experiment: Experiment,
-    findings: Sequence[Finding],
-    num_tried: Mapping[str, int],
-    seeds: Sequence[int],
-    store: Store,
-) -> list[Row]:
-    """The rows of a table, from the store."""
-    rows = []
-    for finding in findings:
-        settings = finding.fresh.settings
-        found = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-        outcomes = [outcome for outcome in found if outcome is not None]
-        chosen = finding.chosen_on.mean if finding.chosen_on.values else None
-        trials = {metric: trials_of(settings, outcomes, metric) for metric in HEADINGS}
-        curves = {metric: _mean_curve(outcomes, name) for metric, name in CURVES.items()}
-        rows.append(Row(finding.schedule, settings, chosen, num_tried[finding.schedule], trials, curves))
-    return rows
-
-
-def trials_of(settings: Mapping[str, Any], outcomes: Sequence[Outcome], metric: str) -> Trials:
-    """The numbers of one metric, those of diverged runs left out and counted."""
-    values = tuple(outcome.metrics[metric] for outcome in outcomes if not outcome.diverged)
-    return Trials(settings, values, sum(outcome.diverged for outcome in outcomes))
-
-
-def standard_errors(first: Trials, second: Trials) -> float:
-    """How far two means are apart, in units of the standard error of their difference."""
-    variance = sum(t.deviation**2 / len(t.values) for t in (first, second) if t.values)
-    gap = abs((first.mean or 0.0) - (second.mean or 0.0))
-    return gap / math.sqrt(variance) if variance > 0 else math.inf
-
-
-def winner_text(settings: Mapping[str, Any]) -> str:
-    """The searched settings in a few words."""
-    shown = [f"lr {settings['lr']:g}"]
-    if "min_lr" in settings:
-        shown.append("last rate free" if settings["min_lr"] is None else f"last {settings['min_lr']:g}")
-    if "intervals" in settings:
-        shown.append(f"{settings['intervals']} intervals, factor {settings['factor']:g}")
-    for name, letter in (("r", "r"), ("ema_decay", "α"), ("alpha", "α")):
-        if name in settings:
-            shown.append(f"{letter} {settings[name]:.3g}")
-    return ", ".join(shown)
-
-
-def made_by(command: str) -> str:
-    """The last line of a page: command, versions, revision."""
-    origin = origin_here()
-    versions = ", ".join(f"{name} {number}" for name, number in origin.versions.items())
-    return f"Made by `{command}`; {versions}; revision {origin.revision or 'unknown'}."
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure as PNG, in one step."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    write_atomically(path, buffer.getvalue())
-
-
 def _axis(panels: Mapping[str, Mapping[str, Curve]]) -> str:
     """Logarithmic where the numbers span more than a decade."""
     numbers = [number for curves in panels.values() for _, values in curves.values() for number in values]
     return "log" if numbers and min(numbers) > 0 and max(numbers) > 10 * min(numbers) else "linear"
-
-
-def _mean_curve(outcomes: Sequence[Outcome], name: str) -> Curve:
-    found = [outcome.curves[name] for outcome in outcomes if not outcome.diverged]
-    if not found:
-        return [], []
-    factor = 100 if name == "accuracy" else 1
-    means = np.mean([[number for _, number in curve] for curve in found], axis=0)
-    return [time for time, _ in found[0]], (factor * means).tolist()
 
 
 def _number(published: str) -> float | None:

@@ -13,7 +13,7 @@ from eigencurve.experiments import images_paper as paper
 from eigencurve.experiments.data.cifar import CIFAR10, CIFAR100, Cifar, download, load_cifar10, load_cifar100
 from eigencurve.experiments.data.folder import VARIABLE, data_folder
 from eigencurve.experiments.images import ImageData, ImageExperiment
-from eigencurve.experiments.images_report import ImageReport, Row, Section, rows_of, standard_errors
+from eigencurve.experiments.images_report import SHOWN, ImageReport, Section
 from eigencurve.experiments.images_scales import (
     NETWORKS,
     TITLES,
@@ -33,6 +33,7 @@ from eigencurve.experiments.request import Report, Request
 from eigencurve.experiments.spectra import SpectrumExperiment, spectrum_name, spectrum_of
 from eigencurve.experiments.spectra_report import Measured, SpectraReport
 from eigencurve.experiments.store import Outcome, Run, Store
+from eigencurve.experiments.winners import Row, standard_errors
 from eigencurve.experiments.workers import Workers
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -88,7 +89,8 @@ class Bench:
         findings = search(
             experiment, grids_of, SELECTION_SEEDS, fresh, self.store, self.workers, self.progress, final_settings
         )
-        return rows_of(experiment, findings, {name: len(grid) for name, grid in grids_of.items()}, fresh, self.store)
+        num_tried = {name: len(grid) for name, grid in grids_of.items()}
+        return SHOWN.rows(experiment, findings, num_tried, fresh, self.store)
 
     @property
     def caveat(self) -> str:

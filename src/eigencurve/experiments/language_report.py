@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eigencurve._files import write_atomically
 from eigencurve.experiments.data.ptb import Corpus
-from eigencurve.experiments.images_report import made_by, save_figure, standard_errors, trials_of, winner_text
-from eigencurve.experiments.language import LanguageExperiment
 from eigencurve.experiments.language_scales import BASELINE_EPOCHS, BASELINE_HOLD, LanguageScale
 from eigencurve.experiments.models.lstm import WIDTH
-from eigencurve.experiments.protocol import Finding, Trials
-from eigencurve.experiments.store import Outcome, Run, Store
+from eigencurve.experiments.pages import made_by, save_figure, winner_text
+from eigencurve.experiments.store import Store
+from eigencurve.experiments.winners import Row, Shown, standard_errors
 from eigencurve.report.figures import curves_figure
 
 # arXiv:2110.14109, Table "Scheduler performance on LSTM + Penn Treebank over 5 trials": validation, test.
@@ -35,27 +32,7 @@ DISCLOSED = (
     " far ahead of all others; nothing else was tuned."
 )
 METRICS = {"train": "training", "valid": "validation", "test": "test"}
-
-
-@dataclass(frozen=True)
-class LanguageRow:
-    """What was found for one schedule.
-
-    Attributes:
-        schedule: its name.
-        settings: the winner's.
-        chosen: the winner's validation perplexity when it was chosen; None where nothing was searched.
-        num_tried: how many settings were.
-        trials: of the winner, by metric.
-        curves: means over its trials, by metric: epochs and perplexities.
-    """
-
-    schedule: str
-    settings: Mapping[str, Any]
-    chosen: float | None
-    num_tried: int
-    trials: Mapping[str, Trials]
-    curves: Mapping[str, tuple[list[float], list[float]]]
+SHOWN = Shown(tuple(METRICS), {metric: (metric, 1.0) for metric in METRICS})
 
 
 @dataclass(frozen=True)
@@ -64,7 +41,7 @@ class LanguageReport:
 
     corpus: Corpus
     scale: LanguageScale
-    rows: Sequence[LanguageRow]
+    rows: Sequence[Row]
     selection_seeds: Sequence[int]
     fresh_seeds: Sequence[int]
 
@@ -96,7 +73,7 @@ class LanguageReport:
         lines = [f"On the test text {ranked[0].schedule} is best: {best.text(1)}. {near}"]
         return lines + self._beside_paper(ranked)
 
-    def _beside_paper(self, ranked: Sequence[LanguageRow]) -> list[str]:
+    def _beside_paper(self, ranked: Sequence[Row]) -> list[str]:
         names = [row.schedule for row in ranked]
         if names[0] == PAPER_WINNER:
             return ["So it is in the paper."]
@@ -176,34 +153,6 @@ class LanguageReport:
         return folder / "language.md"
 
 
-def rows_of(
-    experiment: LanguageExperiment,
-    findings: Sequence[Finding],
-    num_tried: Mapping[str, int],
-    seeds: Sequence[int],
-    store: Store,
-) -> list[LanguageRow]:
-    """The rows of the table, from the store."""
-    rows = []
-    for finding in findings:
-        settings = finding.fresh.settings
-        found = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-        outcomes = [outcome for outcome in found if outcome is not None]
-        chosen = finding.chosen_on.mean if finding.chosen_on.values else None
-        trials = {metric: trials_of(settings, outcomes, metric) for metric in METRICS}
-        curves = {metric: _mean_curve(outcomes, metric) for metric in METRICS}
-        rows.append(LanguageRow(finding.schedule, settings, chosen, num_tried[finding.schedule], trials, curves))
-    return rows
-
-
 def _winner(settings: Mapping[str, Any]) -> str:
     held = settings["schedule"] == "hold_then_decay"
     return winner_text(settings) + (f", divided by {settings['factor']:.3g} an epoch" if held else "")
-
-
-def _mean_curve(outcomes: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    found = [outcome.curves[metric] for outcome in outcomes if not outcome.diverged]
-    if not found:
-        return [], []
-    means = np.mean([[number for _, number in curve] for curve in found], axis=0)
-    return [epoch for epoch, _ in found[0]], means.tolist()

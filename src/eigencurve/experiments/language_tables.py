@@ -8,7 +8,7 @@ from eigencurve import _check
 from eigencurve.experiments.data.folder import VARIABLE, data_folder
 from eigencurve.experiments.data.ptb import Corpus, load_ptb, load_small_ptb
 from eigencurve.experiments.language import LanguageExperiment
-from eigencurve.experiments.language_report import LanguageReport, rows_of
+from eigencurve.experiments.language_report import SHOWN, LanguageReport
 from eigencurve.experiments.language_scales import LanguageScale, grids, scale_named
 from eigencurve.experiments.protocol import search
 from eigencurve.experiments.request import Request
@@ -25,7 +25,7 @@ def make_language(request: Request) -> LanguageReport:
     experiment = LanguageExperiment(corpus, checkpoints)
     every, fresh = grids(scale), range(1, scale.num_trials + 1)
     found = search(experiment, every, SELECTION_SEEDS, fresh, request.store, request.workers, request.progress)
-    rows = rows_of(experiment, found, {name: len(grid) for name, grid in every.items()}, fresh, request.store)
+    rows = SHOWN.rows(experiment, found, {name: len(grid) for name, grid in every.items()}, fresh, request.store)
     return LanguageReport(corpus, scale, rows, SELECTION_SEEDS, fresh)
 
 

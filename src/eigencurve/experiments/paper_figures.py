@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from eigencurve._arrays import Array
 from eigencurve._files import write_atomically
 from eigencurve.experiments.data.folder import data_folder
-from eigencurve.experiments.images_report import made_by, save_figure
+from eigencurve.experiments.pages import made_by, save_figure
 from eigencurve.experiments.request import Request
 from eigencurve.experiments.store import Store
 from eigencurve.report.figures import COLOURS, DASHES

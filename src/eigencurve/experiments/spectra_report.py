@@ -12,8 +12,8 @@ import numpy as np
 
 from eigencurve._files import write_atomically
 from eigencurve.experiments.images import ImageData
-from eigencurve.experiments.images_report import made_by, save_figure
 from eigencurve.experiments.images_scales import TITLES
+from eigencurve.experiments.pages import made_by, save_figure
 from eigencurve.experiments.spectra import spectrum_of
 from eigencurve.experiments.store import Outcome, Store
 from eigencurve.report.figures import schedule_figure, spectrum_figure
