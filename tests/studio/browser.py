@@ -110,8 +110,9 @@ class Page:
         return self.driver.find_element(By.TAG_NAME, "body").text
 
     def setting(self, name: str, inner: str):
-        """An element of a setting's widget."""
-        return self.driver.find_element(By.CSS_SELECTOR, f".st-key-set_{name} {inner}")
+        """An element of a setting's widget, once it is drawn."""
+        selector = f".st-key-set_{name} {inner}"
+        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), f"the setting {name}")
 
     def press(self, name: str, key: str) -> None:
         """Press a key on a setting's slider."""

@@ -64,7 +64,7 @@ def test_a_moved_slider_shows_the_librarys_numbers_and_the_address_restores_them
     page.until(lambda: page.losses() == before, "the losses of the first address")
     page.driver.get(link)
     page.until(lambda: page.losses() == after, "the losses of the link")
-    assert page.says("noise") == "20000"
+    page.until(lambda: page.says("noise") == "20000", "the noise of the link")
 
 
 def test_what_is_downloaded_is_the_schedule(page):
