@@ -1,4 +1,7 @@
 import gc
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from tests.hessian.models import dense_hessian, generator, problem
 
 from eigencurve.hessian.basis import dot
 from eigencurve.hessian.lanczos import lanczos, make_run, without_copies
-from eigencurve.hessian.memory import free_bytes, plan_memory
+from eigencurve.hessian.memory import free_bytes, keep_freed_memory, plan_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
@@ -154,6 +157,34 @@ def test_plans():
         plan_memory(1000, 150, 3 * size)
     with pytest.raises(TypeError, match="'memory_budget' must be an integer"):
         plan_memory(1000, 150, 1e9)
+
+
+FAULTS = """
+import resource, sys, torch
+from eigencurve.hessian import keep_freed_memory
+if sys.argv[1] == "kept":
+    assert keep_freed_memory()
+def churn():
+    for _ in range(20):
+        parts = [torch.ones(2_000_000) for _ in range(8)]
+        del parts
+churn()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+churn()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_freed_memory_is_kept_where_asked():
+    """Counted in page faults, each in a process of its own."""
+    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
+        assert not keep_freed_memory()
+        pytest.skip("the C library is not glibc")
+    usual, kept = (
+        int(subprocess.run([sys.executable, "-c", FAULTS, word], capture_output=True, text=True, check=True).stdout)
+        for word in ("usual", "kept")
+    )
+    assert kept < usual / 10
 
 
 def test_dot_is_exact_in_float64():

@@ -16,7 +16,13 @@ from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, show_json, write
 from eigencurve.commands.shell import new_app
 from eigencurve.experiments.origin import origin_here
-from eigencurve.hessian import GaussNewtonOperator, HessianOperator, SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian import (
+    GaussNewtonOperator,
+    HessianOperator,
+    SpectrumEstimate,
+    estimate_spectrum,
+    keep_freed_memory,
+)
 from eigencurve.hessian.estimate import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 
@@ -69,6 +75,7 @@ def estimate(
     """
     require_writable([output], SUFFIXES, force)
     budget = None if memory_budget is None else size_of(memory_budget)
+    keep_freed_memory()
     model, loss_fn, batches = load_problem(problem)
     patterns = parameters or None
     kind = GaussNewtonOperator if gauss_newton else HessianOperator

@@ -26,6 +26,7 @@ from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
+from eigencurve.hessian.memory import keep_freed_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
@@ -145,6 +146,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, default=None, help="a file to save to and to go on from")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    keep_freed_memory()
     try:
         data = trained_data()
         operator = resnet20_operator(data)

@@ -9,12 +9,13 @@ from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
-from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.memory import MemoryPlan, keep_freed_memory, plan_memory
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 
 __all__ = [
     # products
     "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "as_operator",
     # spectra
-    "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "lanczos", "plan_memory",
+    "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "keep_freed_memory", "lanczos",
+    "plan_memory",
 ]  # fmt: skip

@@ -124,7 +124,7 @@ class _ConvolutionBackward(Function):
             w_part = _gradients(g, x_dual, w, ctx.settings, [False, True])[1]
         if w_dual is not None:
             other = _forward(x, w_dual, ctx.settings)
-            g_part = other if g_part is None else g_part + other
+            g_part = other if g_part is None else g_part.add_(other)
             x_part = _gradients(g, x, w_dual, ctx.settings, [True, False])[0] if ctx.needs_input_grad[1] else None
         return g_part, x_part, w_part, None, None
 
