@@ -42,28 +42,14 @@ class SpectrumScale:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """How many images.
-
-    Attributes:
-        train: training images, None for all, those for validation included.
-        validation: that settings are chosen by.
-        test: test images, None for all.
-    """
-
-    train: int | None
-    validation: int
-    test: int | None
-
-
-@dataclass(frozen=True)
 class Scale:
     """How large the CIFAR experiments are.
 
     Attributes:
         name: of the scale.
-        images: of the tables of schedules.
-        fewer: of the spectra and of the table ``reuse``, whose networks are slow.
+        num_train: training images, None for all, those for validation included.
+        num_validation: that settings are chosen by.
+        num_test: test images, None for all.
         divisors: of each network's widths.
         epochs: budgets.
         ema_epochs: budget of the comparison with averaged weights.
@@ -80,8 +66,9 @@ class Scale:
     """
 
     name: str
-    images: Amount
-    fewer: Amount
+    num_train: int | None
+    num_validation: int
+    num_test: int | None
     divisors: Mapping[str, int]
     epochs: tuple[int, ...]
     ema_epochs: int
@@ -97,16 +84,15 @@ class Scale:
     weight_decay: float = 5e-4
 
 
-_ALL = Amount(None, 5_000, None)
 PAPER = Scale(
-    "paper", _ALL, _ALL, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
+    "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
     SpectrumScale(
         {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
     ), num_tries=None,
 )  # fmt: skip
 _NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
 LAPTOP = Scale(
-    "laptop", Amount(6_400, 1_024, 2_000), Amount(2_560, 512, 2_000), _NARROW, (10,), 10, 3, 2,
+    "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
     ), num_tries=4, networks=("resnet18",),
@@ -117,7 +103,7 @@ LAPTOP = Scale(
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
-    "smoke", Amount(32, 16, 16), Amount(24, 8, 16), _TINY, (1,), 1, 2, 1,
+    "smoke", 32, 16, 16, _TINY, (1,), 1, 2, 1,
     SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), num_tries=2, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip

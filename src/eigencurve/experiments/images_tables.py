@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,10 @@ PUBLISHED = {"CIFAR-10": "40351d587109b95175f43aff81a1287e", "CIFAR-100": "f0ef6
 class Bench:
     """The data, the scale, and who runs what: all that the tables have in common.
 
-    ``fewer`` are the images that spectra are measured after training on. ``published`` tells whether the images are
-    those that their authors publish, byte for byte.
+    ``published`` tells whether the images are those that their authors publish, byte for byte.
     """
 
     data: ImageData
-    fewer: ImageData
     scale: Scale
     store: Store
     workers: Workers
@@ -69,7 +67,7 @@ class Bench:
 
     def measure(self, every: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """The spectra of networks trained with these settings; those in the store are not measured again."""
-        experiment = SpectrumExperiment(self.fewer, self.folder)
+        experiment = SpectrumExperiment(self.data, self.folder)
         runs = [Run(settings, SPECTRUM_SEED) for settings in every]
         return execute(experiment, runs, self.store, self.workers, self.progress)
 
@@ -130,13 +128,11 @@ def bench_for(request: Request, cifar: Cifar = CIFAR10) -> Bench:
     if request.download:
         download(cifar, folder)
     train, test = LOADERS[cifar.name](folder)
-    data, fewer = (
-        ImageData.chosen(train, test, some.train, some.validation, some.test) for some in (scale.images, scale.fewer)
-    )
+    data = ImageData.chosen(train, test, scale.num_train, scale.num_validation, scale.num_test)
     inner = folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
     published = hashlib.md5((inner / cifar.test).read_bytes(), usedforsecurity=False).hexdigest()
     genuine = published == PUBLISHED[cifar.name]
-    return Bench(data, fewer, scale, request.store, request.workers, request.progress, genuine)
+    return Bench(data, scale, request.store, request.workers, request.progress, genuine)
 
 
 def make_spectra(request: Request) -> SpectraReport:
@@ -157,7 +153,7 @@ def _spectra_report(name: str, bench: Bench, every: Sequence[dict[str, Any]], re
     outcomes = bench.measure(every)
     measured = [Measured(settings, outcome) for settings, outcome in zip(every, outcomes, strict=True)]
     folder = request.data or data_folder()
-    return SpectraReport(name, bench.fewer, bench.scale.name, measured, folder, bench.caveat)
+    return SpectraReport(name, bench.data, bench.scale.name, measured, folder, bench.caveat)
 
 
 def make_cifar10(request: Request) -> ImageReport:
@@ -177,7 +173,6 @@ def make_cifar10(request: Request) -> ImageReport:
 def make_reuse(request: Request) -> ImageReport:
     """GoogLeNet and VGG16 with their own spectrum and with ResNet-18's."""
     bench = bench_for(request)
-    bench = replace(bench, data=bench.fewer)
     networks = bench.scale.reuse_networks
     spectra = bench.spectra(["resnet18", *networks])
     reused, resnet = spectra["resnet18"]
@@ -263,7 +258,7 @@ def _about_spectra(bench: Bench, networks: Sequence[str]) -> str:
     how = bench.scale.spectrum
     words = [
         f"{TITLES[network]} with {_divided(how.divisors[network])} after {how.training[network][0]} epochs of"
-        f" {len(bench.fewer.train):,} images"
+        f" {len(bench.data.train):,} images"
         for network in networks
     ]
     return (
