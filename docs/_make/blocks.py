@@ -4,6 +4,8 @@
 shows; with ``--write`` the page is brought up to date. What a fence says decides what is done with a block:
 
 - ``python``: run, all blocks of a page one after the other in one namespace, in an empty folder;
+- an HTML comment whose first line is ``<!-- setup``: run as ``python``, and not shown to the reader. It makes the names
+  that a fragment takes for granted;
 - ``python title="train.py"``: written to that file;
 - ``sh``: run by a shell in that folder;
 - ``text`` right after one of these: what it prints. Numbers may differ by a twentieth, measured ones by their error,
@@ -29,6 +31,7 @@ from typing import Any
 FENCE = re.compile(
     r"^```(?P<language>[a-z]+)?(?: title=\"(?P<title>[^\"]*)\")?[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
 )
+SETUP = re.compile(r"^<!-- setup\n(?P<code>.*?)^-->$", re.MULTILINE | re.DOTALL)
 NOT_RUN = "not run: "
 SHADES = re.compile("[ ▁▂▃▄▅▆▇█]*[▁▂▃▄▅▆▇█][ ▁▂▃▄▅▆▇█]*")
 TIME = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds|min)\b")
@@ -80,9 +83,10 @@ class BlockError(Exception):
 def blocks_of(text: str) -> list[Block]:
     """The blocks of a page in their order; outputs are with the block that prints them."""
     found: list[Block] = []
-    for match in FENCE.finditer(text):
+    for match in sorted([*FENCE.finditer(text), *SETUP.finditer(text)], key=lambda match: match.start()):
         line = text.count("\n", 0, match.start("code")) + 1
-        block = Block(match["language"] or "", match["title"] or "", match["code"], line, match.span("code"))
+        words = {"language": "python", "title": "", **match.groupdict()}
+        block = Block(words["language"] or "", words["title"] or "", match["code"], line, match.span("code"))
         gap = text[found[-1].span[1] : match.start()] if found else "x"
         if block.language == "text" and found and found[-1].is_run and gap.strip() in {"```", ""}:
             found[-1] = replace(found[-1], shown=block)

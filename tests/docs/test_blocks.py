@@ -15,8 +15,11 @@ from eigencurve.commands.shell import load
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What a page needs beside NumPy; without it the page cannot run, and its test says so.
-NEEDS = {"lightning": "lightning", "transformers": "transformers", "keras": "keras", "jax": "jax"}
-MOST_NOT_RUN = 18
+NEEDS = {
+    "lightning": ["lightning"], "transformers": ["transformers"], "keras": ["keras"], "jax": ["jax", "optax"],
+    "hessian": ["jax"], "adapters": ["lightning", "transformers", "accelerate", "keras", "jax", "optax"],
+}  # fmt: skip
+MOST_NOT_RUN = 8
 
 
 def name_of(page):
@@ -37,8 +40,8 @@ def processes():
 
 @pytest.mark.parametrize("page", [page for page in PAGES if runs_something(page)], ids=name_of)
 def test_a_page_does_what_it_shows(page, processes):
-    if (package := NEEDS.get(page.stem)) and find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    if missing := [package for package in NEEDS.get(page.stem, []) if find_spec(package) is None]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
     if "torch" in page.read_text() and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed")
     with ProcessPoolExecutor(1, mp_context=processes) as pool:
@@ -120,6 +123,16 @@ print("written, not run")
 torchrun train.py
 ```
 """
+
+
+def test_a_setup_is_run_and_hidden_from_the_reader(tmp_path):
+    page = tmp_path / "page.md"
+    shown = "```python\nprint(7 * x)\n```\n\n```text\n42\n```\n"
+    page.write_text(f"<!-- setup\nx = 6\n-->\n\n{shown}\n<!-- setup\n1 / 0\n-->\n")
+    with pytest.raises(Exception, match=r"page\.md:14: this block fails(.|\n)*ZeroDivisionError"):
+        check_in_a_process(page)
+    page.write_text(page.read_text().replace("1 / 0", "assert x == 6"))
+    assert check_in_a_process(page) == []
 
 
 def test_blocks_know_their_outputs_and_reasons():
