@@ -13,8 +13,6 @@ from eigencurve.experiments.language_scales import LanguageScale, grids, scale_n
 from eigencurve.experiments.protocol import search
 from eigencurve.experiments.request import Request
 
-SELECTION_SEEDS = (100,)
-
 
 def make_language(request: Request) -> LanguageReport:
     """Five schedules, each with its grid, and trials of the winners."""
@@ -24,9 +22,9 @@ def make_language(request: Request) -> LanguageReport:
     checkpoints.mkdir(parents=True, exist_ok=True)
     experiment = LanguageExperiment(corpus, checkpoints)
     every, fresh = grids(scale), range(1, scale.num_trials + 1)
-    found = search(experiment, every, SELECTION_SEEDS, fresh, request.store, request.workers, request.progress)
+    found = search(experiment, every, scale.selection_seeds, fresh, request.store, request.workers, request.progress)
     rows = SHOWN.rows(experiment, found, {name: len(grid) for name, grid in every.items()}, fresh, request.store)
-    return LanguageReport(corpus, scale, rows, SELECTION_SEEDS, fresh)
+    return LanguageReport(corpus, scale, rows, fresh)
 
 
 def find_corpus(folder: Path | None, scale: LanguageScale) -> Corpus:
