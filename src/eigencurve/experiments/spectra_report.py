@@ -139,7 +139,8 @@ class SpectraReport:
 
     def _remarks(self) -> list[str]:
         near = [m.prepared.weights[m.prepared.eigenvalues < 100 * m.prepared.mu].sum() for m in self._finished()]
-        skewed = f"{min(near):.1%} to {max(near):.1%} of the eigenvalues are" if near else "no eigenvalue is"
+        ends = list(dict.fromkeys(f"{share:.1%}" for share in (min(near), max(near)))) if near else []
+        skewed = f"{' to '.join(ends)} of the eigenvalues are" if near else "no eigenvalue is"
         return [
             "'Moved' is how far the schedule still moved over the last quarter of the products, as the largest"
             " |ln f'/f|. The paper's extra terms are for its own trained networks at C = 16, 4 and 8. 'Distance' is"
