@@ -134,5 +134,5 @@ def _few_tries() -> Tries:
 
 
 def _few(usual: dict[str, Any], other: dict[str, Any]) -> list[tuple[float, dict[str, Any]]]:
-    # A network of a twentieth of the width does not bear the large one's rate of 1.
-    return [(0.7, usual), (0.5, usual), (0.35, usual), (0.5, other)]
+    # A network of a twentieth of the width does not bear the large one's rate of 1; 0.7 it bears with some seeds only.
+    return [(0.5, usual), (0.35, usual), (0.25, usual), (0.5, other)]
