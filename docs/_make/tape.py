@@ -118,7 +118,8 @@ def _entry(step: Step, printed: str, folder: Path) -> str:
 
 def normalised(text: str, folder: Path) -> str:
     """Without times, revisions, places of this machine and what pip says of itself."""
-    plain = NOISE.sub("", text.replace(str(folder), "eigencurve").replace(str(ROOT), "eigencurve"))
+    here = text.replace(str(folder), "eigencurve").replace(str(ROOT), "eigencurve").replace(sys.executable, "python3")
+    plain = NOISE.sub("", here)
     plain = REVISION.sub("…", TIMES.sub("… s", plain))
     return "\n".join(line.rstrip() for line in plain.splitlines())
 

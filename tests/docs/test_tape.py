@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def test_a_step_that_fails_ends_the_recording(tmp_path):
 
 
 def test_what_differs_between_machines_is_left_out(tmp_path):
+    assert normalised(f"{sys.executable} -m venv .venv", tmp_path) == "python3 -m venv .venv"
     text = f"WARNING: pip says\n{tmp_path}/demo-output 31 s at 0123456789abcdef, 39,100 steps   \n"
     assert normalised(text, tmp_path) == "eigencurve/demo-output … s at …, 39,100 steps"
 
