@@ -118,7 +118,7 @@ def _entry(step: Step, printed: str, folder: Path) -> str:
 
 def normalised(text: str, folder: Path) -> str:
     """Without times, revisions, places of this machine and what pip says of itself."""
-    here = text.replace(str(folder), "eigencurve").replace(str(ROOT), "eigencurve").replace(sys.executable, "python3")
+    here = text.replace(sys.executable, "python3").replace(str(folder), "eigencurve").replace(str(ROOT), "eigencurve")
     plain = NOISE.sub("", here)
     plain = REVISION.sub("…", TIMES.sub("… s", plain))
     return "\n".join(line.rstrip() for line in plain.splitlines())
