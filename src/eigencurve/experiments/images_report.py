@@ -10,7 +10,7 @@ from typing import Any
 from eigencurve._files import write_atomically
 from eigencurve.experiments.pages import made_by, save_figure, winner_text
 from eigencurve.experiments.store import Store
-from eigencurve.experiments.winners import Curve, Row, Shown, standard_errors
+from eigencurve.experiments.winners import Row, Shown, standard_errors
 from eigencurve.report.figures import curves_figure
 
 HEADINGS = {"loss": "training loss", "accuracy": "test accuracy (%)", "top5": "top-5 accuracy (%)"}
@@ -136,16 +136,10 @@ class ImageReport:
         folder.mkdir(parents=True, exist_ok=True)
         for metric in CURVES:
             panels = {s.heading: {row.schedule: row.curves[metric] for row in s.rows} for s in self.sections}
-            figure = curves_figure(panels, "epoch", HEADINGS[metric], _axis(panels))
+            figure = curves_figure(panels, "epoch", HEADINGS[metric])
             save_figure(figure, folder / f"{self.name}_{metric}.png")
         write_atomically(folder / f"{self.name}.md", self.text(command).encode())
         return folder / f"{self.name}.md"
-
-
-def _axis(panels: Mapping[str, Mapping[str, Curve]]) -> str:
-    """Logarithmic where the numbers span more than a decade."""
-    numbers = [number for curves in panels.values() for _, values in curves.values() for number in values]
-    return "log" if numbers and min(numbers) > 0 and max(numbers) > 10 * min(numbers) else "linear"
 
 
 def _number(published: str) -> float | None:

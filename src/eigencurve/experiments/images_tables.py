@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,15 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve.experiments import images_paper as paper
-from eigencurve.experiments.data.cifar import CIFAR10, CIFAR100, Cifar, download, load_cifar10, load_cifar100
+from eigencurve.experiments.data.cifar import (
+    CIFAR10,
+    CIFAR100,
+    Cifar,
+    download,
+    is_published,
+    load_cifar10,
+    load_cifar100,
+)
 from eigencurve.experiments.data.folder import VARIABLE, data_folder
 from eigencurve.experiments.images import ImageData, ImageExperiment
 from eigencurve.experiments.images_report import SHOWN, ImageReport, Section
@@ -40,8 +47,6 @@ from eigencurve.spectrum.spectrum import Spectrum
 SELECTION_SEEDS = (100,)
 SPECTRUM_SEED = 0
 LOADERS: dict[str, Callable[[Path], Any]] = {"CIFAR-10": load_cifar10, "CIFAR-100": load_cifar100}
-# MD5 of the test images' files as they are published.
-PUBLISHED = {"CIFAR-10": "40351d587109b95175f43aff81a1287e", "CIFAR-100": "f0ef6b0ae62326f3e7ffdfab6717acfc"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +134,8 @@ def bench_for(request: Request, cifar: Cifar = CIFAR10) -> Bench:
         download(cifar, folder)
     train, test = LOADERS[cifar.name](folder)
     data = ImageData.chosen(train, test, scale.num_train, scale.num_validation, scale.num_test)
-    inner = folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
-    published = hashlib.md5((inner / cifar.test).read_bytes(), usedforsecurity=False).hexdigest()
-    genuine = published == PUBLISHED[cifar.name]
-    return Bench(data, scale, request.store, request.workers, request.progress, genuine)
+    published = is_published(cifar, folder)
+    return Bench(data, scale, request.store, request.workers, request.progress, published)
 
 
 def make_spectra(request: Request) -> SpectraReport:

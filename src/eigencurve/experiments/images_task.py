@@ -24,6 +24,7 @@ from eigencurve.experiments.data.imagenet import (
 )
 from eigencurve.experiments.data.images import ImageSet
 from eigencurve.experiments.training import Batch, Part, Total
+from eigencurve.hessian.kernels import crashes_channels_last
 
 CPU = torch.device("cpu")
 Pairs = Iterator[tuple[Tensor, Tensor]]
@@ -170,10 +171,7 @@ def _scores(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def best_layout(model: nn.Module) -> torch.memory_format:
-    """Channels last for convolutions, which is faster on CPUs and with half precision on GPUs.
-
-    oneDNN, as torch 2.13 has it, crashes in that layout on strided 1 × 1 convolutions of fewer than 8 channels.
-    """
+    """Channels last for convolutions: faster on CPUs and with half precision on GPUs, wherever it does not crash."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
-    fragile = any(c.kernel_size == (1, 1) and c.stride != (1, 1) and c.in_channels < 8 for c in convolutions)
+    fragile = any(crashes_channels_last(c.in_channels, c.kernel_size, c.stride) for c in convolutions)
     return torch.channels_last if convolutions and not fragile else torch.contiguous_format

@@ -75,7 +75,7 @@ def _gradients(g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list
     """Of the input and of the weight, where wanted."""
     stride, padding, dilation, groups = settings
     outside = [0] * len(stride)
-    if _crashes_channels_last(x, w, stride):
+    if x.device.type == "cpu" and x.ndim == 4 and crashes_channels_last(x.shape[1], w.shape[2:], stride):
         g, x, w = g.contiguous(), x.contiguous(), w.contiguous()
     found: list[Tensor] = torch.ops.aten.convolution_backward(
         g, x, w, None, stride, padding, dilation, False, outside, groups, [*wanted, False]
@@ -83,10 +83,9 @@ def _gradients(g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list
     return found
 
 
-def _crashes_channels_last(x: Tensor, w: Tensor, stride: list[int]) -> bool:
-    """Whether torch 2.13 on a CPU writes beyond its memory, given this with the channels last."""
-    points = x.device.type == "cpu" and x.ndim == 4 and tuple(w.shape[2:]) == (1, 1)
-    return points and max(stride) > 1 and x.shape[1] < 8
+def crashes_channels_last(num_inputs: int, kernel: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether oneDNN, as torch 2.13 has it for CPUs, writes beyond its memory given this with the channels last."""
+    return tuple(kernel) == (1, 1) and max(stride) > 1 and num_inputs < 8
 
 
 class _Convolution(Function):

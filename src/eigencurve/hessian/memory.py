@@ -117,10 +117,8 @@ def keep_freed_memory() -> bool:
     ResNet-20. The setting is the whole process's, so only programs make it, as ``eigencurve estimate`` does; a
     library must not. The peak of memory stays what it was; it is held until the process ends.
     """
-    if not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "mallopt"):
-        return False
-    library = ctypes.CDLL(None)
-    return all(library.mallopt(setting, value) == 1 for setting, value in GLIBC_KEEPS.items())
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    return mallopt is not None and all(mallopt(setting, value) == 1 for setting, value in GLIBC_KEEPS.items())
 
 
 def _group_limit(otherwise: int) -> int:

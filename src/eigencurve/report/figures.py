@@ -213,21 +213,18 @@ def _part(row: Row, name: str) -> float:
     return float(getattr(row, name) or 0.0)
 
 
-def curves_figure(
-    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str, scale: str | None = None
-) -> Figure:
+def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str) -> Figure:
     """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name.
 
     Args:
         panels: by title.
         xlabel: of the times.
         ylabel: of the numbers.
-        scale: of the numbers' axis, as matplotlib calls it; None is logarithmic where all numbers are positive.
     """
     figure = Figure(figsize=(5.5 * min(2, len(panels)), 4 * ((len(panels) + 1) // 2)), layout="constrained")
     grid = figure.subplots((len(panels) + 1) // 2, min(2, len(panels)), squeeze=False)
     for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
-        draw_curves(axes, curves, xlabel, ylabel, scale)
+        draw_curves(axes, curves, xlabel, ylabel)
         axes.set_title(title)
     for axes in list(grid.flat)[len(panels) :]:
         axes.remove()
@@ -236,27 +233,21 @@ def curves_figure(
     return figure
 
 
-def draw_curves(
-    axes: Any,
-    curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
-    xlabel: str,
-    ylabel: str,
-    scale: str | None = None,
-) -> None:
-    """One (times, numbers) curve a name; the axis as for :func:`curves_figure`."""
+def draw_curves(axes: Any, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> None:
+    """One (times, numbers) curve a name; logarithmic where the numbers are positive and span a factor of ten."""
     for i, (name, (times, numbers)) in enumerate(curves.items()):
         axes.plot(times, numbers, label=name, linewidth=1.2, **style(i))
-    positive = all(bool((np.asarray(numbers) > 0).all()) for _, numbers in curves.values())
-    axes.set(xlabel=xlabel, ylabel=ylabel, yscale=scale or ("log" if positive else "linear"))
+    every = np.concatenate([np.zeros(0), *(np.asarray(numbers, dtype=np.float64) for _, numbers in curves.values())])
+    wide = len(every) > 0 and 0 < 10 * every.min() <= every.max()
+    axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log" if wide else "linear")
     axes.grid(alpha=0.3)
 
 
 def curves_panel(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> Figure:
-    """The same for one panel alone, with its legend; on a linear axis where numbers do not span a factor of ten."""
+    """The same for one panel alone, with its legend."""
     figure = Figure(figsize=PANEL, layout="constrained")
     axes = figure.subplots()
-    every = np.concatenate([np.asarray(numbers, dtype=np.float64) for _, numbers in curves.values()])
-    draw_curves(axes, curves, xlabel, ylabel, None if every.max() >= 10 * every.min() else "linear")
+    draw_curves(axes, curves, xlabel, ylabel)
     axes.legend(frameon=False, fontsize="small")
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ class Cifar:
         num_classes: of the labels.
         url: of the archive.
         md5: of the archive.
+        test_md5: of the file of the test images.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Cifar:
     num_classes: int
     url: str
     md5: str
+    test_md5: str
 
 
 CIFAR10 = Cifar(
@@ -56,6 +59,7 @@ CIFAR10 = Cifar(
     num_classes=10,
     url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
     md5="c58f30108f718f92721af3b95e74349a",
+    test_md5="40351d587109b95175f43aff81a1287e",
 )
 CIFAR100 = Cifar(
     name="CIFAR-100",
@@ -67,6 +71,7 @@ CIFAR100 = Cifar(
     num_classes=100,
     url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
     md5="eb9058c3a382ffc7106e4002c42a8d85",
+    test_md5="f0ef6b0ae62326f3e7ffdfab6717acfc",
 )
 
 
@@ -100,9 +105,19 @@ def download(cifar: Cifar, folder: str | os.PathLike[str]) -> Path:
     return Path(folder) / cifar.folder
 
 
+def is_published(cifar: Cifar, folder: str | os.PathLike[str]) -> bool:
+    """Whether the test images in ``folder`` are the published ones, byte for byte."""
+    content = (_inner(cifar, Path(folder)) / cifar.test).read_bytes()
+    return hashlib.md5(content, usedforsecurity=False).hexdigest() == cifar.test_md5
+
+
+def _inner(cifar: Cifar, folder: Path) -> Path:
+    """The folder of the files, given it or the one that holds it."""
+    return folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
+
+
 def _load(function: str, cifar: Cifar, folder: Path) -> tuple[ImageSet, ImageSet]:
-    if (folder / cifar.folder).is_dir():
-        folder = folder / cifar.folder
+    folder = _inner(cifar, folder)
     expected = _fields(function, folder / cifar.meta).get("num_cases_per_batch")
     train = [_batch(function, cifar, folder / name, expected) for name in cifar.train]
     test = [_batch(function, cifar, folder / cifar.test, expected)]
