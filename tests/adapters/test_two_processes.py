@@ -1,7 +1,4 @@
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,29 +12,19 @@ import torch
 from tests.adapters.drivers.transformers import sentences, tiny_gpt2
 from tests.adapters.test_lightning import Classifier, data
 from tests.adapters.two_processes import LR, SCHEDULE
+from tests.torchrun import run_in_two
 from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve.adapters.transformers import model_loss
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     """The rates that each of two processes used."""
     folder = tmp_path_factory.mktemp("two")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    ended = subprocess.run(
-        [*command, str(ROOT / "tests" / "adapters" / "two_processes.py"), str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-4000:]
+    run_in_two(Path(__file__).with_name("two_processes.py"), folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
 
 

@@ -94,3 +94,5 @@ def main(folder):
 
 if __name__ == "__main__":
     main(sys.argv[1])
+    # The frameworks leave a process group behind, whose threads may abort a process while Python ends.
+    os._exit(0)

@@ -1,12 +1,10 @@
 import math
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from tests.reference.language import train_plainly
+from tests.torchrun import run_in_two
 
 import eigencurve as ec
 from eigencurve.experiments.data.ptb import Corpus, Vocabulary, load_small_ptb
@@ -92,8 +90,7 @@ def test_two_parts_make_the_whole():
 
 
 PROGRAM = """
-import sys
-sys.path.insert(0, sys.argv[2])
+import os, sys
 import torch, torch.distributed as dist
 import eigencurve as ec
 from tests.experiments.test_language import corpus, flat, model_for
@@ -106,18 +103,16 @@ found = train(model, LanguageTask(texts, 5, 7, 3), Recipe(ec.cosine(22, lr=0.5),
 if dist.get_rank() == 0:
     torch.save({"weights": flat(model), "valid": found.last["valid_loss"]}, sys.argv[1])
 dist.destroy_process_group()
+tasks = "/proc/self/task"  # Linux
+threads = [open(f"{tasks}/{thread}/comm").read() for thread in os.listdir(tasks)] if os.path.isdir(tasks) else []
+assert not any("gloo" in name for name in threads), threads
 """
 
 
 def test_two_processes_end_where_one_does(tmp_path):
     program, out = tmp_path / "program.py", tmp_path / "out.pt"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [*command, str(program), str(out), os.getcwd()], env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
+    run_in_two(program, out)
     texts = corpus()
     model = model_for(texts)
     expected = train(model, LanguageTask(texts, 5, 7, 3), Recipe(ec.cosine(22, lr=0.5), epochs=2, max_norm=1.0))

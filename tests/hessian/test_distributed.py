@@ -1,18 +1,15 @@
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 from tests.hessian.models import problem
+from tests.torchrun import run_in_two
 
 from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_spectrum
 
 PROGRAM = """
 import json, sys
-sys.path.insert(0, sys.argv[2])
 import torch, torch.distributed as dist
 from eigencurve.hessian import DistributedOperator, GaussNewtonOperator, HessianOperator, estimate_spectrum
 from tests.hessian.models import problem
@@ -41,16 +38,7 @@ dist.destroy_process_group()
 def test_two_processes_give_the_numbers_of_one(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [*command, str(program), str(tmp_path), os.getcwd()],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
+    run_in_two(program, tmp_path)
     alphas, betas, num_examples = json.loads((tmp_path / "out.json").read_text())
     model, loss_fn, batch = problem("conv", num_examples=7)
     single = estimate_spectrum(HessianOperator(model, loss_fn, batch), 20, num_probes=2, settle=None)

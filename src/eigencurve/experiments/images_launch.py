@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from eigencurve.experiments.training import free_the_group
 
 Result = TypeVar("Result")
 
@@ -46,5 +49,9 @@ def _joined(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Resu
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         return function(*arguments)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
     finally:
+        free_the_group()
         dist.destroy_process_group()

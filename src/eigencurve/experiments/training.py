@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import time
@@ -13,6 +14,10 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.distributed as dist
+
+# DistributedDataParallel imports this module when the process group exists, and the module's default arguments then
+# keep that group for ever: its threads outlive destroy_process_group and may abort the process as Python ends.
+import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -184,7 +189,20 @@ def train(
         file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
         loop = _Loop(model, task, recipe, part, device, file, save_seconds)
         with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
-            return loop.run(epochs, bar)
+            trained = loop.run(epochs, bar)
+    if part.count > 1:
+        del loop
+        free_the_group()
+    return trained
+
+
+def free_the_group() -> None:
+    """Let go of what still holds the process group.
+
+    To be called before ``destroy_process_group``: DistributedDataParallel is part of a cycle, and where it is the last
+    to hold the group, freeing it waits for the group's threads while these may wait for Python's lock.
+    """
+    gc.collect()
 
 
 @dataclass
