@@ -80,7 +80,8 @@ def test_cifar10(folder):
     assert "ResNet-18, 1 epoch\n" in page
     done = Store(folder / "s.sqlite")
     assert {r["settings"]["split"] for r in _rows(done, "images/CIFAR-10/") if r["seed"] == 100} == {"validation"}
-    assert "32 training and 12 test images" in page
+    assert "48 training and 12 test images" in page
+    assert "after 1 epochs of 32 images" in page
     assert "16 of the training images" in page
     assert not list((folder / "s.checkpoints").iterdir())
 
@@ -93,6 +94,7 @@ def test_reuse(folder):
         assert own.split("/")[0] in ("googlenet", "vgg16")
         assert reused.split("/")[0] == "resnet18"
     assert page.count("standard errors.") >= 2
+    assert "32 training and 12 test images" in page
 
 
 def test_ema(folder):

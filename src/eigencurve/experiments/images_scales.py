@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from eigencurve import _check
 
@@ -20,6 +20,20 @@ SHRINKAGES = (0.5, 2**-0.5)
 EMA_DECAYS = (0.9, 0.95, 0.99, 0.995, 0.999)
 NETWORKS = ("resnet18", "googlenet", "vgg16")
 TITLES = {"resnet18": "ResNet-18", "googlenet": "GoogLeNet", "vgg16": "VGG16"}
+
+
+class Sizes(NamedTuple):
+    """How many images.
+
+    Attributes:
+        train: for training, None for all, those for validation included.
+        validation: of them, that settings are chosen by.
+        test: to report on, None for all.
+    """
+
+    train: int | None
+    validation: int
+    test: int | None
 
 
 @dataclass(frozen=True)
@@ -47,15 +61,14 @@ class Scale:
 
     Attributes:
         name: of the scale.
-        num_train: training images, None for all, those for validation included.
-        num_validation: that settings are chosen by.
-        num_test: test images, None for all.
+        images: how many.
         divisors: of each network's widths.
         epochs: budgets.
         ema_epochs: budget of the comparison with averaged weights.
         num_trials: fresh trials of each winner.
         evaluate_every: epochs between evaluations.
         spectrum: how spectra are measured.
+        few_images: how many, in the tables with other networks than ResNet-18: the spectra, and reusing one.
         num_tries: settings to try for every schedule, the same number for each; None for the paper's whole grids.
         networks: of the tables with all schedules.
         reuse_networks: that use ResNet-18's spectrum.
@@ -66,15 +79,14 @@ class Scale:
     """
 
     name: str
-    num_train: int | None
-    num_validation: int
-    num_test: int | None
+    images: Sizes
     divisors: Mapping[str, int]
     epochs: tuple[int, ...]
     ema_epochs: int
     num_trials: int
     evaluate_every: int
     spectrum: SpectrumScale
+    few_images: Sizes
     num_tries: int | None
     networks: tuple[str, ...] = NETWORKS
     reuse_networks: tuple[str, ...] = NETWORKS[1:]
@@ -84,18 +96,19 @@ class Scale:
     weight_decay: float = 5e-4
 
 
+_ALL = Sizes(None, 5_000, None)
 PAPER = Scale(
-    "paper", None, 5_000, None, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
+    "paper", _ALL, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
     SpectrumScale(
         {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
-    ), num_tries=None,
+    ), _ALL, num_tries=None,
 )  # fmt: skip
 _NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
 LAPTOP = Scale(
-    "laptop", 2_560, 512, 2_000, _NARROW, (10,), 10, 3, 2,
+    "laptop", Sizes(10_000, 1_000, 5_000), _NARROW, (10,), 10, 3, 2,
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
-    ), num_tries=4, networks=("resnet18",),
+    ), Sizes(2_560, 512, 2_000), num_tries=4, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
     # So wide a network is slow: two epochs, 32 images, half as many products. At lr 0.1 one epoch taught it nothing.
     unshrunk={"divisor": 1, "epochs": 2, "lr": 0.02, "milestones": [], "evaluate_every": 2, "num_images": 32,
@@ -103,8 +116,9 @@ LAPTOP = Scale(
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE = Scale(
-    "smoke", 32, 16, 16, _TINY, (1,), 1, 2, 1,
-    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), num_tries=2, networks=("resnet18",),
+    "smoke", Sizes(48, 16, 16), _TINY, (1,), 1, 2, 1,
+    SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), Sizes(32, 16, 16), num_tries=2,
+    networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip
 SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,12 @@ LOADERS: dict[str, Callable[[Path], Any]] = {"CIFAR-10": load_cifar10, "CIFAR-10
 class Bench:
     """The data, the scale, and who runs what: all that the tables have in common.
 
-    ``published`` tells whether the images are those that their authors publish, byte for byte.
+    ``few`` are the images that spectra are measured after, perhaps fewer; ``published`` tells whether both are those
+    that their authors publish, byte for byte.
     """
 
     data: ImageData
+    few: ImageData
     scale: Scale
     store: Store
     workers: Workers
@@ -72,7 +74,7 @@ class Bench:
 
     def measure(self, every: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """The spectra of networks trained with these settings; those in the store are not measured again."""
-        experiment = SpectrumExperiment(self.data, self.folder)
+        experiment = SpectrumExperiment(self.few, self.folder)
         runs = [Run(settings, SPECTRUM_SEED) for settings in every]
         return execute(experiment, runs, self.store, self.workers, self.progress)
 
@@ -133,9 +135,9 @@ def bench_for(request: Request, cifar: Cifar = CIFAR10) -> Bench:
     if request.download:
         download(cifar, folder)
     train, test = LOADERS[cifar.name](folder)
-    data = ImageData.chosen(train, test, scale.num_train, scale.num_validation, scale.num_test)
+    data, few = (ImageData.chosen(train, test, *sizes) for sizes in (scale.images, scale.few_images))
     published = is_published(cifar, folder)
-    return Bench(data, scale, request.store, request.workers, request.progress, published)
+    return Bench(data, few, scale, request.store, request.workers, request.progress, published)
 
 
 def make_spectra(request: Request) -> SpectraReport:
@@ -156,7 +158,7 @@ def _spectra_report(name: str, bench: Bench, every: Sequence[dict[str, Any]], re
     outcomes = bench.measure(every)
     measured = [Measured(settings, outcome) for settings, outcome in zip(every, outcomes, strict=True)]
     folder = request.data or data_folder()
-    return SpectraReport(name, bench.data, bench.scale.name, measured, folder, bench.caveat)
+    return SpectraReport(name, bench.few, bench.scale.name, measured, folder, bench.caveat)
 
 
 def make_cifar10(request: Request) -> ImageReport:
@@ -176,6 +178,7 @@ def make_cifar10(request: Request) -> ImageReport:
 def make_reuse(request: Request) -> ImageReport:
     """GoogLeNet and VGG16 with their own spectrum and with ResNet-18's."""
     bench = bench_for(request)
+    bench = replace(bench, data=bench.few)
     networks = bench.scale.reuse_networks
     spectra = bench.spectra(["resnet18", *networks])
     reused, resnet = spectra["resnet18"]
@@ -261,7 +264,7 @@ def _about_spectra(bench: Bench, networks: Sequence[str]) -> str:
     how = bench.scale.spectrum
     words = [
         f"{TITLES[network]} with {_divided(how.divisors[network])} after {how.training[network][0]} epochs of"
-        f" {len(bench.data.train):,} images"
+        f" {len(bench.few.train):,} images"
         for network in networks
     ]
     return (
