@@ -1,8 +1,4 @@
 import gc
-import os
-import platform
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,7 +8,7 @@ from tests.hessian.models import dense_hessian, generator, problem
 
 from eigencurve.hessian.basis import dot
 from eigencurve.hessian.lanczos import lanczos, make_run, without_copies
-from eigencurve.hessian.memory import free_bytes, keep_freed_memory, plan_memory
+from eigencurve.hessian.memory import free_bytes, plan_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
@@ -158,36 +154,6 @@ def test_plans():
         plan_memory(1000, 150, 3 * size)
     with pytest.raises(TypeError, match="'memory_budget' must be an integer"):
         plan_memory(1000, 150, 1e9)
-
-
-FAULTS = """
-import resource, sys, torch
-from eigencurve.hessian import keep_freed_memory
-if sys.argv[1] == "kept":
-    assert keep_freed_memory()
-def churn():
-    for _ in range(20):
-        parts = [torch.ones(2_000_000) for _ in range(8)]
-        del parts
-churn()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-churn()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-def test_freed_memory_is_kept_where_asked():
-    """Counted in page faults, each in a process of its own, from the thresholds that glibc begins with."""
-    if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
-        assert not keep_freed_memory()
-        pytest.skip("the C library is not glibc")
-    fixed = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-    commands = [[sys.executable, "-c", FAULTS, word] for word in ("usual", "kept")]
-    usual, kept = (
-        int(subprocess.run(command, env=fixed, capture_output=True, text=True, check=True).stdout)
-        for command in commands
-    )
-    assert kept < usual / 10
 
 
 def test_dot_is_exact_in_float64():

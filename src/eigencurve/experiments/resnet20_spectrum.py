@@ -21,12 +21,12 @@ from torch.nn import functional as F
 
 from eigencurve import Spectrum, __version__, extra_term, group, load_spectrum, prepare, save_spectrum
 from eigencurve._arrays import Array
+from eigencurve._heap import keep_freed_memory
 from eigencurve.experiments.data.augment import normalise
 from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
-from eigencurve.hessian.memory import keep_freed_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen

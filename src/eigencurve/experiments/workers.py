@@ -10,6 +10,7 @@ from typing import Any
 import joblib
 
 from eigencurve import _check
+from eigencurve._heap import keep_freed_memory
 
 BACKENDS = ("loky", "sequential", "ray")
 
@@ -42,7 +43,11 @@ def results(workers: Workers, tasks: Iterator[Any]) -> Iterator[Any]:
     joblib's Ray backend cannot give results back one by one, so there the tasks go out a few at a time.
     """
     if workers.backend != "ray":
-        settings = {"backend": workers.backend, "return_as": "generator_unordered", "pre_dispatch": "2*n_jobs"}
+        settings: dict[str, Any] = {
+            "backend": workers.backend, "return_as": "generator_unordered", "pre_dispatch": "2*n_jobs",
+            # Processes of our own, which train networks most of the time.
+            "initializer": keep_freed_memory if workers.backend == "loky" else None,
+        }  # fmt: skip
         yield from joblib.Parallel(n_jobs=workers.count, batch_size=1, **settings)(tasks)
         return
     num_at_once = 2 * _join_cluster(workers)

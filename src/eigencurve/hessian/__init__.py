@@ -5,11 +5,12 @@ try:
 except ImportError as error:
     raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
 
+from eigencurve._heap import keep_freed_memory
 from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
-from eigencurve.hessian.memory import MemoryPlan, keep_freed_memory, plan_memory
+from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 
 __all__ = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +15,6 @@ WORK_VECTORS = 2
 # The recurrence itself needs its last two vectors.
 MIN_ROWS = 2
 FREE_SHARE = 4
-# M_MMAP_THRESHOLD at its largest, so that tensors come from the heap, and M_TRIM_THRESHOLD, so that the heap stays.
-GLIBC_KEEPS = {-3: 32 * 2**20, -1: 2**31 - 1}
 
 
 @dataclass(frozen=True)
@@ -107,18 +103,6 @@ def free_bytes(device: torch.device) -> int:
     except (OSError, StopIteration):
         free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     return min(free, _group_limit(free))
-
-
-def keep_freed_memory() -> bool:
-    """Have glibc keep the memory that this process frees, from now on; whether it could be asked to.
-
-    A product on a CPU frees and takes some hundred large tensors. By default glibc gives much of that back to the
-    system, which hands it out again page by page, filled with zeros: a tenth to a fifth of a product's time on a
-    ResNet-20. The setting is the whole process's, so only programs make it, as ``eigencurve estimate`` does; a
-    library must not. The peak of memory stays what it was; it is held until the process ends.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    return mallopt is not None and all(mallopt(setting, value) == 1 for setting, value in GLIBC_KEEPS.items())
 
 
 def _group_limit(otherwise: int) -> int:
