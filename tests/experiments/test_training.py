@@ -117,6 +117,24 @@ def test_two_processes_are_one_with_the_joint_batch_and_go_on_from_their_checkpo
         train(net(random=False), Blobs(), recipe(max_norm=0.5), checkpoint=tmp_path / "two.run")
 
 
+class Failing(Blobs):
+    """A task whose loss cannot be computed in one of the processes."""
+
+    def loss(self, model, batch):
+        if torch.distributed.get_rank() == 1:
+            raise ValueError("these labels are not numbers")
+        return super().loss(model, batch)
+
+
+def failing():
+    train(net(random=False), Failing(), recipe(max_norm=0.5))
+
+
+def test_a_process_that_fails_ends_them_all_and_says_why():
+    with pytest.raises(RuntimeError, match="Process 1 of 2 failed: ValueError: these labels are not numbers"):
+        in_processes(2, failing)
+
+
 class Exploding(Blobs):
     def loss(self, model, batch):
         return super().loss(model, batch) * (math.inf if len(self.evaluated) == 1 else 1.0)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from eigencurve.experiments.training import free_the_group
@@ -35,14 +36,24 @@ def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -
     Both must be importable or picklable: the processes begin anew.
 
     Raises:
-        RuntimeError: one of them failed.
+        RuntimeError: one of them failed, with its error's last line; the whole is the cause.
     """
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.2,
     )  # fmt: skip
-    results: dict[int, Result] = elastic_launch(config, _joined)(function, arguments)
+    try:
+        results: dict[int, Result] = elastic_launch(config, _joined)(function, arguments)
+    except ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        raise RuntimeError(f"Process {rank} of {count} failed: {_last_line(failure.message)}") from error
     return results[0]
+
+
+def _last_line(message: Any) -> str:
+    """The error itself: PyTorch keeps an exception as a mapping, a signal as a sentence."""
+    text = message["message"] if isinstance(message, dict) else message
+    return str(text).strip().splitlines()[-1]
 
 
 def _joined(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
