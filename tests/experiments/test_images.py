@@ -166,6 +166,10 @@ class TestGrids:
         assert {s["lr"] for s in found["Cosine Decay"]} == {1.0, 0.6, 0.3, 0.2, 0.1}
         assert {s["min_lr"] for s in found["Eigencurve"]} == {0.01, 0.001, 0.0001, 0.0, None}
 
+    @pytest.mark.parametrize("sizes", [LAPTOP.images, LAPTOP.few_images])
+    def test_a_laptop_has_whole_batches(self, sizes):
+        assert sizes.train % LAPTOP.batch_size == (sizes.train - sizes.validation) % LAPTOP.batch_size == 0
+
     def test_a_laptop_gives_every_schedule_the_same_number_of_tries(self):
         found = grids(LAPTOP, "resnet18", 10, "own", "other")
         every = [*found.values(), ema_grid(LAPTOP, base_settings(LAPTOP, "resnet18", 10))]
