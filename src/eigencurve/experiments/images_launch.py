@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import torch
@@ -36,31 +39,34 @@ def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -
     Both must be importable or picklable: the processes begin anew.
 
     Raises:
-        RuntimeError: one of them failed, with its error's last line; the whole is the cause.
+        RuntimeError: one of them failed, with the error of the one that failed first.
     """
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.2,
     )  # fmt: skip
-    try:
-        results: dict[int, Result] = elastic_launch(config, _joined)(function, arguments)
-    except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        raise RuntimeError(f"Process {rank} of {count} failed: {_last_line(failure.message)}") from error
+    with TemporaryDirectory() as folder:
+        try:
+            results: dict[int, Result] = elastic_launch(config, _joined)(Path(folder), function, arguments)
+        except ChildFailedError as error:
+            raise RuntimeError(_first_reason(Path(folder)) or str(error)) from error
     return results[0]
 
 
-def _last_line(message: Any) -> str:
-    """The error itself: PyTorch keeps an exception as a mapping, a signal as a sentence."""
-    text = message["message"] if isinstance(message, dict) else message
-    return str(text).strip().splitlines()[-1]
+def _first_reason(folder: Path) -> str:
+    """What the process that failed first left there; nothing where it was killed."""
+    return min(((path.name, path.read_text()) for path in folder.iterdir()), default=("", ""))[1]
 
 
-def _joined(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+def _joined(folder: Path, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         return function(*arguments)
     except BaseException as error:
+        # Before this process lets go of the others: they fail then too, and PyTorch may report theirs.
+        reason = traceback.format_exception_only(error)[-1].strip()
+        told = f"Process {dist.get_rank()} of {dist.get_world_size()} failed: {reason}"
+        (folder / f"{time.time_ns():020d}").write_text(told)
         traceback.clear_frames(error.__traceback__)
         raise
     finally:
