@@ -45,8 +45,8 @@ def results(workers: Workers, tasks: Iterator[Any]) -> Iterator[Any]:
     if workers.backend != "ray":
         settings: dict[str, Any] = {
             "backend": workers.backend, "return_as": "generator_unordered", "pre_dispatch": "2*n_jobs",
-            # Processes of our own, which train networks most of the time.
-            "initializer": keep_freed_memory if workers.backend == "loky" else None,
+            # Of processes of our own, which train networks most of the time; joblib leaves this one alone.
+            "initializer": keep_freed_memory,
         }  # fmt: skip
         yield from joblib.Parallel(n_jobs=workers.count, batch_size=1, **settings)(tasks)
         return

@@ -1,0 +1,59 @@
+"""What one update by a small last batch does to a network: ``python -m benchmarks.last_batch``.
+
+ResNet-18 with 1/8 of its widths at the constant rate 0.2 on 10,000 images of CIFAR-10 in batches of 128: every epoch
+ends with a batch of 16. Test accuracy before it, with its batch norm statistics alone, and after the update by it.
+"""
+
+import copy
+
+import torch
+
+from eigencurve.experiments.data.cifar import load_cifar10
+from eigencurve.experiments.data.folder import data_folder
+from eigencurve.experiments.images import ImageData
+from eigencurve.experiments.images_task import ImageTask, best_layout
+from eigencurve.experiments.models.registry import build
+from eigencurve.experiments.training import Part
+
+NUM_IMAGES, NUM_TEST, BATCH, RATE, EPOCHS = 10_000, 1_000, 128, 0.2, 3
+
+
+def accuracy(model, task):
+    """In percent, of the test images."""
+    with torch.no_grad():
+        total = task.evaluate(model.eval(), Part())["accuracy"]
+    model.train()
+    return 100 * total.sum / total.count
+
+
+def with_its_statistics(model, task, batch):
+    """A copy of the network that has seen the batch and was not updated."""
+    seen = copy.deepcopy(model)
+    with torch.no_grad():
+        task.loss(seen, batch)
+    return seen
+
+
+def main():
+    torch.set_num_threads(1)
+    train, test = load_cifar10(data_folder())
+    data = ImageData.chosen(train, test, NUM_IMAGES, 0, NUM_TEST)
+    model = build("resnet18", 10, 8, 0)
+    layout = best_layout(model)
+    model = model.to(memory_format=layout).train()
+    task = ImageTask(*data.split("test"), BATCH, 0, torch.device("cpu"), layout)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, weight_decay=5e-4)
+    print(f"| epoch | before | statistics of the last {NUM_IMAGES % BATCH} images only | after the update by them |")
+    print("| --- | --- | --- | --- |")
+    for epoch in range(EPOCHS):
+        for batch in task.batches(epoch, 0, Part()):
+            if batch.size < BATCH:
+                before, seen = accuracy(model, task), accuracy(with_its_statistics(model, task, batch), task)
+            optimizer.zero_grad()
+            task.loss(model, batch).backward()
+            optimizer.step()
+        print(f"| {epoch + 1} | {before:.1f} | {seen:.1f} | {accuracy(model, task):.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
