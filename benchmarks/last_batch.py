@@ -10,10 +10,10 @@ import torch
 
 from eigencurve.experiments.data.cifar import load_cifar10
 from eigencurve.experiments.data.folder import data_folder
-from eigencurve.experiments.images import ImageData
-from eigencurve.experiments.images_task import ImageTask, best_layout
+from eigencurve.experiments.images.experiment import ImageData
+from eigencurve.experiments.images.task import ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.training import Part
+from eigencurve.experiments.training.loop import Part
 
 NUM_IMAGES, NUM_TEST, BATCH, RATE, EPOCHS = 10_000, 1_000, 128, 0.2, 3
 

@@ -12,7 +12,7 @@ from tests.reference.sgd import ridge_sgd
 
 from eigencurve.experiments.data.libsvm import SparseRows
 from eigencurve.experiments.data.regression import load_rows
-from eigencurve.experiments.ridge import WIDTH, RidgeProblem, grids, make_schedule, run_sgd
+from eigencurve.experiments.ridge.experiment import WIDTH, RidgeProblem, grids, make_schedule, run_sgd
 
 EPOCHS = 5
 

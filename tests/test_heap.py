@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eigencurve._heap import keep_freed_memory
-from eigencurve.experiments.workers import Workers, results
+from eigencurve.experiments.engine.workers import Workers, results
 
 linux = pytest.mark.skipif(
     sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library is not glibc"

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import eigencurve as ec
-from eigencurve.report.figures import COLOURS, DASHES
+from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 from eigencurve.theory.bounds import inverse_time_of
 

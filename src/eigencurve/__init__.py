@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     )
     from eigencurve.schedules.compose import join, warmup
     from eigencurve.schedules.eigencurve import eigencurve
+    from eigencurve.schedules.piecewise import piecewise
     from eigencurve.schedules.practical import cosine_power, elastic_step
     from eigencurve.schedules.serial import schedule_from_dict
-    from eigencurve.schedules.table import piecewise
     from eigencurve.schedules.units import Length, epochs, fraction, steps, tokens
     from eigencurve.spectrum.files import load_spectrum, save_spectrum
     from eigencurve.spectrum.groups import Groups, LogDensity, extra_term, group, log_density
@@ -65,7 +65,7 @@ _HOMES = {
     "schedules.eigencurve": ("eigencurve",),
     "schedules.practical": ("cosine_power", "elastic_step"),
     "schedules.serial": ("schedule_from_dict",),
-    "schedules.table": ("piecewise",),
+    "schedules.piecewise": ("piecewise",),
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
     "spectrum.files": ("load_spectrum", "save_spectrum"),
     "spectrum.groups": ("Groups", "LogDensity", "extra_term", "group", "log_density"),

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import eigencurve as ec
 from eigencurve.cli import app
 from eigencurve.commands.output import show_table
-from eigencurve.report.spectra import compare_spectra
-from eigencurve.report.subject import file_subject
+from eigencurve.planning.spectra import compare_spectra
+from eigencurve.planning.subject import file_subject
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 
 LAW = ("--power-law", "1.5", "--kappa", "1e4")
@@ -77,7 +77,7 @@ def test_figures_are_of_the_kind_that_their_name_says(here):
 
 
 def test_without_matplotlib_figures_name_the_extra(here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "eigencurve.report.figures", None)
+    monkeypatch.setitem(sys.modules, "eigencurve.figures.rates", None)
     result = CliRunner().invoke(app, ["schedule", "--kind", "cosine", "--steps", "9", "-o", "f.png"])
     assert result.exit_code == 1
     assert not (here / "f.png").exists()

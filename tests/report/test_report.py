@@ -14,12 +14,15 @@ from eigencurve.cli import app
 from eigencurve.spectrum.groups import group
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.report.expectation import BEST, expect
-from eigencurve.report.figures import COLOURS, losses_figure, octave_figure, octave_panel, rates_figure, style
-from eigencurve.report.recipe import Recipe
+from eigencurve.figures.losses import losses_figure
+from eigencurve.figures.rates import rates_figure
+from eigencurve.figures.spectra import octave_figure, octave_panel
+from eigencurve.figures.style import COLOURS, style
+from eigencurve.planning.expectation import BEST, expect
+from eigencurve.planning.recipe import Recipe
+from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.report.report import Expectation, report_page
 from eigencurve.report.runs import panels_of
-from eigencurve.report.subject import Subject, law_subject, zoo_subject
 from eigencurve.report.svg import inline_svg
 
 SPECTRUM = ec.Spectrum([-0.2, -0.001, 0.02, 0.5, 8.0], [1, 3, 20, 6, 1], dim=310)

@@ -1,7 +1,7 @@
 import pytest
 
-from eigencurve.experiments.store import Origin, Outcome, Run, Store
 from eigencurve.report.runs import panels_of
+from eigencurve.runs.store import Origin, Outcome, Run, Store
 
 
 def add(store, experiment, settings, outcomes):

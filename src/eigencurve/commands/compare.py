@@ -11,8 +11,8 @@ from eigencurve.commands import options
 from eigencurve.commands.output import read, show_json
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import needed_subject
-from eigencurve.report.expectation import comparison_fields, expect
-from eigencurve.report.recipe import load_schedule
+from eigencurve.planning.expectation import comparison_fields, expect
+from eigencurve.planning.recipe import load_schedule
 
 app = new_app()
 EXPLANATION = """\

@@ -15,7 +15,6 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, show_json, write
 from eigencurve.commands.shell import new_app
-from eigencurve.experiments.origin import origin_here
 from eigencurve.hessian import (
     GaussNewtonOperator,
     HessianOperator,
@@ -24,6 +23,7 @@ from eigencurve.hessian import (
     keep_freed_memory,
 )
 from eigencurve.hessian.estimate import TYPICAL_STEPS
+from eigencurve.runs.origin import origin_here
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 
 app = new_app()

@@ -39,7 +39,7 @@ def _complete_kind(incomplete: str) -> Iterator[str]:
 
 
 def _complete_framework(incomplete: str) -> Iterator[str]:
-    from eigencurve.report.snippets import TEMPLATES
+    from eigencurve.planning.snippets import TEMPLATES
 
     yield from (name for name in TEMPLATES if name.startswith(incomplete))
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from eigencurve._files import write_atomically
-from eigencurve.report.exports import json_bytes
+from eigencurve.planning.exports import json_bytes
 
 # A table in a pipe is as wide as it needs to be; nothing is cut off.
 PIPE_WIDTH = 10_000

@@ -11,10 +11,10 @@ from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import any_subject
-from eigencurve.experiments.store import Store
-from eigencurve.report.recipe import Recipe
+from eigencurve.planning.recipe import Recipe
 from eigencurve.report.report import Expectation, report_page
 from eigencurve.report.runs import Panel, panels_of
+from eigencurve.runs.store import Store
 
 app = new_app()
 

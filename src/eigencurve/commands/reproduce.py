@@ -13,9 +13,9 @@ from rich.markdown import Markdown
 from eigencurve.commands import options
 from eigencurve.commands.output import command_line, show_json, show_table
 from eigencurve.commands.shell import new_app
-from eigencurve.experiments.store import Store
-from eigencurve.experiments.tables import REGISTRY, Request, entry
-from eigencurve.experiments.workers import Workers
+from eigencurve.experiments.engine.workers import Workers
+from eigencurve.experiments.registry import REGISTRY, Request, entry
+from eigencurve.runs.store import Store
 
 app = new_app()
 

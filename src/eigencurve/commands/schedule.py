@@ -11,9 +11,9 @@ from eigencurve.commands import options
 from eigencurve.commands.output import read, require_writable, show_json, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import any_subject
-from eigencurve.report.exports import FIGURE_SUFFIXES, csv_bytes, figure_bytes, json_bytes
-from eigencurve.report.recipe import Recipe, load_schedule
-from eigencurve.report.snippets import Making, snippet
+from eigencurve.planning.exports import FIGURE_SUFFIXES, csv_bytes, json_bytes
+from eigencurve.planning.recipe import Recipe, load_schedule
+from eigencurve.planning.snippets import Making, snippet
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
@@ -138,7 +138,8 @@ def schedule_content(schedule: Schedule, path: Path) -> bytes:
         return json_bytes(schedule.to_dict())
     if suffix == ".csv":
         return csv_bytes(schedule)
-    from eigencurve.report.figures import schedule_figure  # matplotlib, for those who ask for a figure
+    from eigencurve.figures.files import figure_bytes  # matplotlib, only if a figure is asked for
+    from eigencurve.figures.rates import schedule_figure
 
     return figure_bytes(schedule_figure(schedule), suffix)
 

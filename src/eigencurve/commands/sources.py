@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from eigencurve.report.subject import Subject, bytes_subject, file_subject, law_subject, zoo_subject
+from eigencurve.planning.subject import Subject, bytes_subject, file_subject, law_subject, zoo_subject
 from eigencurve.spectrum.zoo import ZOO
 
 STANDARD_INPUT = "standard input"

@@ -12,9 +12,9 @@ from eigencurve.commands import options
 from eigencurve.commands.output import require_writable, show_json, show_table, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import needed_subject, subject_of
-from eigencurve.report.exports import FIGURE_SUFFIXES, figure_bytes
-from eigencurve.report.spectra import SpectrumComparison, compare_spectra
-from eigencurve.report.subject import Subject
+from eigencurve.planning.exports import FIGURE_SUFFIXES
+from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
+from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
@@ -72,7 +72,8 @@ def plot(
     """
     require_writable([output], FIGURE_SUFFIXES, force)
     subject = needed_subject(spectrum, power_law, kappa, weight_decay)
-    from eigencurve.report.figures import octave_figure  # matplotlib, for those who ask for a figure
+    from eigencurve.figures.files import figure_bytes  # matplotlib, only if a figure is asked for
+    from eigencurve.figures.spectra import octave_figure
 
     drawn = octave_figure(subject, subject.name if title is None else title)
     write(output, figure_bytes(drawn, output.suffix.lower()))

@@ -11,7 +11,7 @@ from eigencurve.commands import options
 from eigencurve.commands.output import require_writable, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import convert_subject, show_subject
-from eigencurve.report.subject import zoo_subject
+from eigencurve.planning.subject import zoo_subject
 from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 

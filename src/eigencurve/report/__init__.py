@@ -1,1 +1,1 @@
-"""Figures. Needs matplotlib: ``pip install eigencurve[plot]``."""
+"""One self-contained HTML page about a spectrum, its schedule and finished runs."""

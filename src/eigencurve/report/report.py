@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eigencurve import _check
-from eigencurve.experiments.origin import origin_here
-from eigencurve.report.expectation import expect
+from eigencurve.planning.expectation import expect
+from eigencurve.planning.recipe import Recipe
+from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Section, paragraph
 from eigencurve.report.page import page as build_page
-from eigencurve.report.recipe import Recipe
 from eigencurve.report.runs import Panel
 from eigencurve.report.sections.expectation import expectation_section
 from eigencurve.report.sections.runs import runs_section
 from eigencurve.report.sections.schedule import schedule_section
 from eigencurve.report.sections.settings import settings_section
 from eigencurve.report.sections.spectrum import spectrum_section
-from eigencurve.report.subject import Subject
+from eigencurve.runs.origin import origin_here
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eigencurve._arrays import Array
-from eigencurve.experiments.store import Store
+from eigencurve.runs.store import Store
 
 # The setting that tells schedules apart, and those that tell problems and budgets apart, where a run has them.
 SCHEDULE = "schedule"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from eigencurve.report.exports import figure_bytes
-from eigencurve.report.figures import COLOURS
+from eigencurve.figures.files import figure_bytes
+from eigencurve.figures.style import COLOURS
 from eigencurve.report.page import Markup, tag
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def inline_svg(figure: Figure, name: str, description: str) -> Markup:
     """A figure as an ``<svg>`` element.
 
     Args:
-        figure: from :mod:`eigencurve.report.figures`.
+        figure: from :mod:`eigencurve.figures`.
         name: unlike that of every other figure of the page; its identifiers begin with it.
         description: what the figure shows, for those who cannot see it.
     """

@@ -9,7 +9,7 @@ from eigencurve import _check
 from eigencurve.schedules import classic, compose, practical
 from eigencurve.schedules.base import VERSION, Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.schedules.table import Piecewise
+from eigencurve.schedules.piecewise import Piecewise
 
 KINDS: dict[str, type[Schedule]] = {
     cls.kind: cls

@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from eigencurve.report.exports import csv_bytes, json_bytes
-from eigencurve.report.recipe import SavedSchedule
-from eigencurve.report.snippets import snippet
-from eigencurve.report.subject import Subject
+from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve.planning.recipe import SavedSchedule
+from eigencurve.planning.snippets import snippet
+from eigencurve.planning.subject import Subject
 from eigencurve.studio import figures, texts
 from eigencurve.studio.background import Searches
 from eigencurve.studio.controls import axis_control, controls, framework_control, opened, unchanged

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from eigencurve.report.snippets import TEMPLATES
+from eigencurve.planning.snippets import TEMPLATES
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from eigencurve import _check
-from eigencurve.report.subject import Subject, law_subject, zoo_subject
+from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.report.snippets import TEMPLATES
+from eigencurve.planning.snippets import TEMPLATES
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.zoo import ZOO
 

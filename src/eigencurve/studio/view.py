@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
-from eigencurve.report.recipe import Recipe
-from eigencurve.report.subject import Subject
+from eigencurve.planning.recipe import Recipe
+from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_density

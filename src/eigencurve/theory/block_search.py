@@ -13,7 +13,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.table import Piecewise, piecewise
+from eigencurve.schedules.piecewise import Piecewise, piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.block_kernels import block_loss_and_gradient, scaled_losses
 from eigencurve.theory.blocks import Blocks, block_loss, blocks_of

@@ -11,7 +11,7 @@ from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Join, Warmup
-from eigencurve.schedules.table import Piecewise
+from eigencurve.schedules.piecewise import Piecewise
 from eigencurve.theory.block_kernels import advance_blocks
 from eigencurve.theory.nodes import Nodes
 from eigencurve.theory.recursion import tame

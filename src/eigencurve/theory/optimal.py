@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.table import piecewise
+from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.kernels import loss_and_gradient

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from eigencurve.report.expectation import BEST
-from eigencurve.report.figures import losses_figure, rates_figure
+from eigencurve.figures.losses import losses_figure
+from eigencurve.figures.rates import rates_figure
+from eigencurve.planning.expectation import BEST
+from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, figure, note, paragraph, table
-from eigencurve.report.subject import Subject
 from eigencurve.report.svg import inline_svg
 from eigencurve.theory.comparison import Comparison, Row
 

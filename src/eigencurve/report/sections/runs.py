@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eigencurve.report.figures import curves_panel
+from eigencurve.figures.curves import curves_panel
 from eigencurve.report.page import Markup, Section, figure, paragraph, side_by_side, table
 from eigencurve.report.runs import TIME, Panel, Trial, prefers_higher, settings_text
 from eigencurve.report.svg import inline_svg

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eigencurve.report.figures import MOST_INTERVALS, rates_figure
+from eigencurve.figures.rates import MOST_INTERVALS, rates_figure
+from eigencurve.planning.recipe import Recipe
+from eigencurve.planning.snippets import snippet
 from eigencurve.report.page import Markup, Section, code_block, facts, figure, paragraph, side_by_side, table
-from eigencurve.report.recipe import Recipe
-from eigencurve.report.snippets import snippet
 from eigencurve.report.svg import inline_svg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup

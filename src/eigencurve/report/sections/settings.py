@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eigencurve.experiments.store import Origin
 from eigencurve.report.page import Section, table
+from eigencurve.runs.store import Origin
 
 
 def settings_section(settings: Mapping[str, str], origin: Origin) -> Section:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from eigencurve.report.figures import negative_panel, octave_panel
+from eigencurve.figures.spectra import negative_panel, octave_panel
+from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, facts, figure, paragraph, side_by_side, table
-from eigencurve.report.subject import Subject
 from eigencurve.report.svg import inline_svg
 from eigencurve.spectrum.describe import SpectrumDescription, describe_spectrum
 from eigencurve.spectrum.power_law import PowerLaw, fit_power_law

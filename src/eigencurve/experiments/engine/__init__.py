@@ -1,0 +1,1 @@
+"""Running grids of experiments: protocol, workers, progress, and the choice of winners."""

@@ -1,0 +1,111 @@
+"""Spectra of trained image networks: train with momentum and step decay, then estimate on one batch."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from eigencurve.experiments.images.experiment import ImageData, threads, train_images
+from eigencurve.experiments.images.task import best_layout
+from eigencurve.experiments.training.checkpoint import TrainingCheckpoint
+from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.operator import HessianOperator
+from eigencurve.runs.store import Outcome, Run, key_of
+from eigencurve.spectrum.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumExperiment:
+    """Measured spectra; settings are those of a training run, and ``num_images``, ``num_products``, ``settle``.
+
+    The outcome's curve is the sharpened spectrum, pairs of (eigenvalue, weight), signed; ``curves`` has the
+    tridiagonal of Lanczos that it was made from, and the octaves of |λ| + weight decay with their errors.
+    """
+
+    data: ImageData
+    folder: Path | None = None
+    num_threads: int = 1
+    metric: str = "accuracy"
+    minimise: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """``spectra``, the data's name, and a hash of its pixels."""
+        return f"spectra/{self.data.train.name}/{self.data.digest[:12]}"
+
+    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Every run by itself, in the order given."""
+        return [[run] for run in runs]
+
+    def run(self, batch: Sequence[Run]) -> list[Outcome]:
+        """Train and estimate; a run that was killed goes on where it was, in either part."""
+        with threads(self.num_threads):
+            return [self._outcome(run) for run in batch]
+
+    def _outcome(self, run: Run) -> Outcome:
+        key = key_of(self.name, run)
+        weights, vectors = (None if self.folder is None else self.folder / f"{key}.{end}" for end in ("pt", "npz"))
+        model, trained = train_images(self.data, run.settings, run.seed, {}, key, weights)
+        if trained.diverged:
+            return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
+        estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
+        if weights is not None and vectors is not None:
+            TrainingCheckpoint(weights, key).discard()
+            for file in vectors.parent.glob(f"{vectors.name}*"):
+                file.unlink()
+        return _outcome(estimate, trained.last, trained.history)
+
+
+def estimate_on(
+    model: nn.Module, data: ImageData, settings: Mapping[str, Any], seed: int, checkpoint: Path | None
+) -> SpectrumEstimate:
+    """The spectrum of the mean loss on the first training images, in eval mode."""
+    device, count = next(model.parameters()).device, settings["num_images"]
+    train, _ = data.split("test")
+    images, labels = next(train.plain([torch.arange(count)]))
+    batch = images.to(device, memory_format=best_layout(model)), labels.to(device)
+    operator = HessianOperator(model, F.cross_entropy, batch, microbatch=settings["microbatch"])
+    return estimate_spectrum(
+        operator, settings["num_products"], seed=seed, settle=settings["settle"],
+        weight_decay=settings["weight_decay"], total_steps=settings["schedule_steps"], checkpoint=checkpoint,
+        progress=False,
+    )  # fmt: skip
+
+
+def spectrum_of(outcome: Outcome) -> Spectrum:
+    """The measured spectrum, signed eigenvalues."""
+    eigenvalues, weights = np.array(outcome.curve).T
+    return Spectrum(eigenvalues, weights, int(outcome.metrics["dim"]))
+
+
+def _outcome(
+    estimate: SpectrumEstimate, last: Mapping[str, float], history: Mapping[str, list[tuple[float, float]]]
+) -> Outcome:
+    spectrum, octaves = estimate.spectrum, estimate.octaves
+    metrics = {
+        "dim": float(spectrum.dim or 0), "loss": last["train_loss"], "accuracy": 100 * last["accuracy"],
+        "num_products": float(estimate.num_products), "num_distinct": float(estimate.num_distinct),
+        "moved": min(estimate.moved, 1e9), "settled": float(estimate.reason == "settled"),
+    }  # fmt: skip
+    pairs = {
+        "tridiagonal": zip(estimate.alphas[0].tolist(), estimate.betas[0].tolist(), strict=True),
+        "octaves": zip(octaves.index.tolist(), octaves.share.tolist(), strict=True),
+        "octave_errors": zip(octaves.index.tolist(), octaves.error.tolist(), strict=True),
+    }
+    curve = tuple(zip(spectrum.eigenvalues.tolist(), spectrum.weights.tolist(), strict=True))
+    return Outcome(metrics, curve, curves={**history, **{name: tuple(values) for name, values in pairs.items()}})
+
+
+def spectrum_name(settings: Mapping[str, Any], spectrum: Spectrum) -> str:
+    """What settings call a measured spectrum: its network, the divisor of its widths, and a hash of its numbers."""
+    digest = hashlib.sha256(spectrum.eigenvalues.tobytes() + spectrum.weights.tobytes())
+    return f"{settings['model']}/{settings['divisor']}/{digest.hexdigest()[:8]}"

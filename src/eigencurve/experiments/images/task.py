@@ -1,0 +1,177 @@
+"""Image classification as a training task: augmented batches, cross entropy, loss and accuracy on held-out images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from eigencurve.experiments.data.augment import crop_and_flip, normalise
+from eigencurve.experiments.data.imagenet import (
+    CROP,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    SHORTER_SIDE,
+    CenterCrop,
+    ImageFolder,
+    TrainingCrop,
+    read_batches,
+)
+from eigencurve.experiments.data.images import ImageSet
+from eigencurve.experiments.training.loop import Batch, Part, Total
+from eigencurve.hessian.kernels import crashes_channels_last
+
+CPU = torch.device("cpu")
+Pairs = Iterator[tuple[Tensor, Tensor]]
+
+
+class Images(Protocol):
+    """Labelled images, wherever they lie."""
+
+    def __len__(self) -> int: ...
+    @property
+    def num_classes(self) -> int: ...  # noqa: D102
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """For each batch of indices the images as training sees them, drawn from seed, epoch and index; and labels."""
+
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
+        """For each batch of indices the images as one measures on them, and their labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class CifarImages:
+    """Images in memory: padded by four pixels, cropped and mirrored at random in training."""
+
+    images: ImageSet
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def num_classes(self) -> int:
+        """Of the labels."""
+        return self.images.num_classes
+
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """Cropped and mirrored."""
+        for indices in batches:
+            cut = crop_and_flip(self.images.images[indices], indices, seed, epoch)
+            yield normalise(cut), self.images.labels[indices]
+
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
+        """As they are."""
+        for indices in batches:
+            yield normalise(self.images.images[indices]), self.images.labels[indices]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageNetImages:
+    """Images in files, decoded ahead of training: a random part of each in training, the middle of it else.
+
+    Attributes:
+        images: the files.
+        size: of the part, in pixels.
+        shorter: side of the image that the middle is cut from.
+    """
+
+    images: ImageFolder
+    size: int = CROP
+    shorter: int = SHORTER_SIDE
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def num_classes(self) -> int:
+        """Of the labels."""
+        return self.images.num_classes
+
+    def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
+        """Random parts, mirrored or not."""
+        return self._normalised(read_batches(self.images, batches, TrainingCrop(seed, epoch, self.size)))
+
+    def plain(self, batches: Iterable[Tensor]) -> Pairs:
+        """The middles."""
+        return self._normalised(read_batches(self.images, batches, CenterCrop(self.size, self.shorter)))
+
+    def _normalised(self, pairs: Pairs) -> Pairs:
+        for images, labels in pairs:
+            yield normalise(images, IMAGENET_MEAN, IMAGENET_STD), labels
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTask:
+    """Train on some images, measure on others.
+
+    Attributes:
+        train: to train on.
+        test: to measure on.
+        batch_size: of all processes together; the last batch of an epoch may be smaller.
+        seed: of the order of examples and of their crops and flips.
+        device: that batches go to.
+        layout: of their memory.
+    """
+
+    train: Images
+    test: Images
+    batch_size: int
+    seed: int
+    device: torch.device = CPU
+    layout: torch.memory_format = torch.contiguous_format
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """The number of batches, a smaller last one included."""
+        return -(-len(self.train) // self.batch_size)
+
+    def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
+        """A new order every epoch; a process takes every ``part.count``-th example of a batch."""
+        order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(len(self.train)))
+        joint = torch.split(order, self.batch_size)[first:]
+        own = [indices[part.rank :: part.count] for indices in joint]
+        pairs = self.train.augmented(own, self.seed, epoch)
+        for whole, (images, labels) in zip(joint, pairs, strict=True):
+            yield Batch((self._placed(images), labels.to(self.device)), len(labels), len(whole))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Cross entropy."""
+        images, labels = batch.content
+        return F.cross_entropy(model(images), labels)
+
+    def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
+        """Mean loss, share of right answers, and share of images whose label is among the first five."""
+        found = torch.zeros(3, dtype=torch.float64)
+        own = torch.arange(len(self.test))[part.rank :: part.count]
+        for images, labels in self.test.plain(torch.split(own, self.batch_size)):
+            found += _scores(model(self._placed(images)), labels.to(self.device)).cpu()
+        names = ("test_loss", "accuracy", "top5")
+        return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing goes from one step to the next."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
+
+    def _placed(self, images: Tensor) -> Tensor:
+        return images.to(self.device, memory_format=self.layout, non_blocking=True)
+
+
+def _scores(logits: Tensor, labels: Tensor) -> Tensor:
+    """Sums over a batch: loss, right answers, labels among the first five."""
+    ranked = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
+    loss = F.cross_entropy(logits.float(), labels, reduction="sum")
+    return torch.stack([loss.double(), ranked[:, 0].sum().double(), ranked.sum().double()])
+
+
+def best_layout(model: nn.Module) -> torch.memory_format:
+    """Channels last for convolutions: faster on CPUs and with half precision on GPUs, wherever it does not crash."""
+    convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
+    fragile = any(crashes_channels_last(c.in_channels, c.kernel_size, c.stride) for c in convolutions)
+    return torch.channels_last if convolutions and not fragile else torch.contiguous_format

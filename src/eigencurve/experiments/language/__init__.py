@@ -1,0 +1,1 @@
+"""The language experiment: an LSTM on the Penn Treebank."""

@@ -1,0 +1,85 @@
+"""Language modelling as a training task: windows of text in order, the LSTM's state carried from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from eigencurve.experiments.data.ptb import Corpus, num_windows, rows_of, windows
+from eigencurve.experiments.models.lstm import LanguageModel, State
+from eigencurve.experiments.training.loop import Batch, Part, Total
+
+
+class LanguageTask:
+    """Predict the next word; measure on the validation and test texts.
+
+    The loss is Zaremba et al.'s: the mean over rows of the sum over the ``unroll`` words of a window, so ``unroll``
+    times the mean loss of a word. Their rate 1.0 and their limit 10 for the gradient's norm belong to that sum.
+
+    Args:
+        corpus: the texts.
+        batch_size: rows that the training text is cut into.
+        unroll: words of a row in a window; gradients go back no further.
+        measured_rows: that the other texts are cut into: 1 measures every word after all those before it, more are
+            faster.
+        device: that batches go to.
+    """
+
+    def __init__(
+        self, corpus: Corpus, batch_size: int, unroll: int, measured_rows: int, device: torch.device | None = None
+    ) -> None:
+        self.device = device or torch.device("cpu")
+        self.unroll = unroll
+        self.rows = rows_of(corpus.train, batch_size)
+        self.measured = {name: rows_of(getattr(corpus, name), measured_rows) for name in ("valid", "test")}
+        self.steps_per_epoch = num_windows(len(corpus.train), batch_size, unroll)
+        self.state: State | None = None
+
+    def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:  # noqa: ARG002 -- every epoch is alike
+        """The windows from number ``first`` on; a process takes every ``part.count``-th row, with its own state."""
+        if first == 0:
+            self.state = None
+        own = self.rows[part.rank :: part.count]
+        for words, following in list(windows(own, self.unroll))[first:]:
+            content = words.to(self.device), following.to(self.device)
+            yield Batch(content, words.numel(), len(self.rows) * self.unroll)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Summed over the window, averaged over rows; the state goes on to the next window."""
+        words, following = batch.content
+        state = _plain(model).initial_state(len(words)) if self.state is None else self.state
+        logits, state = model(words, state)
+        self.state = State(*state).detached()
+        return self.unroll * F.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+    def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
+        """``valid_loss`` and ``test_loss``, the mean loss of a word."""
+        return {f"{name}_loss": self._total(model, rows, part) for name, rows in self.measured.items()}
+
+    def _total(self, model: nn.Module, rows: Tensor, part: Part) -> Total:
+        own = rows[part.rank :: part.count]
+        if not len(own):
+            return Total(0.0, 0)
+        state, total = _plain(model).initial_state(len(own)), 0.0
+        for words, following in windows(own, self.unroll, whole=False):
+            logits, state = model(words.to(self.device), state)
+            target = following.flatten().to(self.device)
+            total += F.cross_entropy(logits.flatten(0, 1).float(), target, reduction="sum").item()
+        return Total(total, own[:, 1:].numel())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The LSTM's state between two windows."""
+        return {} if self.state is None else {name: value.cpu() for name, value in self.state._asdict().items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved one."""
+        self.state = State(**{name: value.to(self.device) for name, value in state.items()}) if state else None
+
+
+def _plain(model: nn.Module) -> LanguageModel:
+    """The model inside the wrapper of several processes."""
+    return cast(LanguageModel, getattr(model, "module", model))

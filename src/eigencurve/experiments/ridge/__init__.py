@@ -1,0 +1,1 @@
+"""The ridge regression experiment."""

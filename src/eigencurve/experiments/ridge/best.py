@@ -1,0 +1,88 @@
+"""The numerically best schedule for ridge regression, as runs of their own in the same store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eigencurve.experiments.engine.protocol import execute
+from eigencurve.experiments.engine.workers import Workers
+from eigencurve.experiments.ridge.experiment import INITIAL_WEIGHTS, RidgeExperiment, RidgeProblem
+from eigencurve.runs.store import Outcome, Run, Store
+from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory.optimal import knots_for
+from eigencurve.theory.quadratic import NoisyQuadratic
+
+# SGD with batch size 1 is unstable from 1/max ‖x‖² on, 0.07 for a4a, which the theory's noise does not know.
+LARGEST_RATES = (0.06, 0.03, 0.02, 0.01)
+NUM_KNOTS = 512
+# Beyond this many steps a search would take longer than all grids together.
+MAX_STEPS = 150_000
+
+
+def noisy_quadratic(problem: RidgeProblem) -> NoisyQuadratic:
+    r"""The problem as the theory sees it: noise and initial error in each eigenvector :math:`u_j` of H.
+
+    .. math:: \sigma_j^2 = \frac{1}{\lambda_j}\,\frac1n\sum_i (u_j^\top g_i)^2, \qquad
+              e_j = \lambda_j\,E\bigl[(u_j^\top(w_0 - w_*))^2\bigr]
+
+    with :math:`g_i` the gradient of sample i at the optimum. Away from it the gradients vary more; that part of
+    the noise is left out.
+    """
+    eigenvalues, vectors = np.linalg.eigh(problem.hessian)
+    matrix, optimum = problem.rows.dense(), problem.optimum
+    gradients = 2 * (matrix @ optimum - problem.rows.labels)[:, None] * matrix + 2 * problem.alpha * optimum
+    noise = np.mean((gradients @ vectors) ** 2, axis=0) / eigenvalues
+    error = eigenvalues * ((vectors.T @ optimum) ** 2 + INITIAL_WEIGHTS**2 / 3)
+    return NoisyQuadratic(Spectrum(eigenvalues, np.ones_like(eigenvalues)), noise, error)
+
+
+@dataclass(frozen=True, eq=False)
+class BestSchedules:
+    """Searches for the best schedule: settings are ``epochs`` and the largest rate, ``lr``; the curve is the result."""
+
+    ridge: RidgeExperiment
+    metric: str = "loss"
+    minimise: bool = True
+
+    @property
+    def name(self) -> str:
+        """That of the ridge experiment, and what is done with it."""
+        return f"{self.ridge.name}/best"
+
+    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """One search at a time, the longest first."""
+        return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
+
+    def run(self, batch: Sequence[Run]) -> list[Outcome]:
+        """Search; the seed has no part in it."""
+        return [self._search(run.settings["epochs"], run.settings["lr"]) for run in batch]
+
+    def _search(self, epochs: int, largest: float) -> Outcome:
+        total = epochs * len(self.ridge.problem.rows)
+        found = noisy_quadratic(self.ridge.problem).search_best(total, max_lr=largest)
+        knots = knots_for(total, NUM_KNOTS)
+        curve = tuple(zip(knots.astype(float).tolist(), found.schedule(knots).tolist(), strict=True))
+        return Outcome({"loss": found.loss, "lower_bound": found.lower_bound}, curve)
+
+
+def best_grid(
+    ridge: RidgeExperiment, epochs: int, store: Store, workers: Workers | None, progress: bool
+) -> list[dict[str, Any]]:
+    """Settings of the best schedules for each largest rate; none where the run is too long to search."""
+    if epochs * len(ridge.problem.rows) > MAX_STEPS:
+        return []
+    runs = [Run({"epochs": epochs, "lr": largest}, seed=0) for largest in LARGEST_RATES]
+    outcomes = execute(BestSchedules(ridge), runs, store, workers, progress)
+    return [
+        {
+            "schedule": "best",
+            "epochs": epochs,
+            "lr": run.settings["lr"],
+            "curve": [list(pair) for pair in outcome.curve],
+        }
+        for run, outcome in zip(runs, outcomes, strict=True)
+    ]

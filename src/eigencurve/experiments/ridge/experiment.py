@@ -1,0 +1,221 @@
+"""Ridge regression by SGD with batch size 1: the paper's first experiment, at its full scale."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array
+from eigencurve.experiments.data.libsvm import SparseRows
+from eigencurve.experiments.ridge.sgd import run_steps
+from eigencurve.runs.store import Outcome, Run
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time
+from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.piecewise import piecewise
+from eigencurve.schedules.practical import cosine_power, elastic_step
+from eigencurve.spectrum.spectrum import Spectrum
+
+ALPHA = 1e-3
+EPOCHS = (1, 5, 25, 250)
+INITIAL_RATES = (0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006, 0.0003, 0.0002, 0.0001)
+LAST_RATES = (0.1, 0.01, 0.001, 0.0001, 0.00001, 0.0, None)  # None is the paper's "UNRESTRICTED"
+SHRINKAGES = (0.5, 2**-0.5, 2 ** (-1 / 3), 2**-0.2, 2**-0.05)
+INITIAL_WEIGHTS = 0.05
+# A gap this many times the initial one, or no number at all, is an explosion.
+EXPLOSION = 1e3
+# Schedules run side by side: they share the order of rows, and their weights one cache line per row.
+WIDTH = 32
+NUM_CURVE_POINTS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeProblem:
+    r"""Least squares with an L2 term.
+
+    .. math:: f(w) = \tfrac1n\|Xw - Y\|^2 + \alpha\|w\|^2, \qquad H = 2(X^\top X/n + \alpha I), \qquad
+              w_* = (X^\top X + n\alpha I)^{-1}X^\top Y
+
+    Reference: arXiv:2110.14109, Appendix "Ridge Regression".
+    """
+
+    rows: SparseRows
+    alpha: float = ALPHA
+
+    def __post_init__(self) -> None:
+        _check.positive("RidgeProblem", "alpha", self.alpha)
+
+    @cached_property
+    def hessian(self) -> Array:
+        """H."""
+        matrix = self.rows.dense()
+        return np.asarray(2 * (matrix.T @ matrix / len(self.rows) + self.alpha * np.eye(self.rows.num_columns)))
+
+    @cached_property
+    def optimum(self) -> Array:
+        """w_*, in closed form."""
+        return np.asarray(
+            np.linalg.solve(self.hessian, 2 * self.rows.dense().T @ self.rows.labels / len(self.rows)), float
+        )
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The exact eigenvalues of H; positive, for α is."""
+        return Spectrum.from_matrix(self.hessian)
+
+    def loss(self, weights: Array) -> float:
+        """f(w)."""
+        residual = self.rows.dense() @ weights - self.rows.labels
+        return float(residual @ residual / len(residual) + self.alpha * weights @ weights)
+
+    def gaps(self, weights: Array) -> Array:
+        """f(w) - f(w_*) = ½ (w - w_*)ᵀ H (w - w_*) for each column of ``weights``; inf where it overflows."""
+        error = weights - self.optimum[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(0.5 * np.sum(error * (self.hessian @ error), axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeExperiment:
+    """Ridge regression under a schedule: settings are ``schedule``, ``epochs``, ``lr`` and the schedule's own.
+
+    With ``sampling`` set to ``"replacement"`` every step draws its row anew; else rows are reshuffled every epoch.
+    """
+
+    problem: RidgeProblem
+    data_name: str
+    metric: str = "gap"
+    minimise: bool = True
+
+    @cached_property
+    def name(self) -> str:
+        """``ridge``, the data's name, and a hash of its numbers: other data are other runs."""
+        rows = self.problem.rows
+        digest = hashlib.sha256(np.float64(self.problem.alpha).tobytes())
+        for array in (rows.labels, rows.starts, rows.columns, rows.values):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return f"ridge/{self.data_name}/{digest.hexdigest()[:12]}"
+
+    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Runs of one length, sampling and seed share the order of rows; the longest come first."""
+        shared: dict[tuple[int, bool, int], list[Run]] = {}
+        for run in runs:
+            shared.setdefault((-run.settings["epochs"], _replaces(run), run.seed), []).append(run)
+        return [group[i : i + WIDTH] for _, group in sorted(shared.items()) for i in range(0, len(group), WIDTH)]
+
+    def run(self, batch: Sequence[Run]) -> list[Outcome]:
+        """All runs of a group at once: same seed, so same initial weights and same order of rows."""
+        epochs, seed = int(batch[0].settings["epochs"]), batch[0].seed
+        schedules = [make_schedule(run.settings, self.problem) for run in batch]
+        curve = run_sgd(self.problem, schedules, epochs, seed, _replaces(batch[0]))
+        size = len(self.problem.rows)
+        return [_outcome([(t / size, float(gaps[c])) for t, gaps in curve.items()]) for c in range(len(batch))]
+
+
+def run_sgd(
+    problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int, replacement: bool = False
+) -> dict[int, Array]:
+    """SGD over reshuffled rows: the gap of every schedule's iterate at up to fifty steps, the final one included.
+
+    With ``replacement`` every step draws its row anew, as the theory assumes. The rates of one epoch are in memory
+    at a time.
+    """
+    rows, rng = problem.rows, np.random.default_rng(seed)
+    start = rng.uniform(-INITIAL_WEIGHTS, INITIAL_WEIGHTS, rows.num_columns)
+    scaled = np.repeat(start[:, None], len(schedules), axis=1)
+    scale = np.ones(len(schedules))
+    marks = np.unique(np.linspace(0, epochs * len(rows), NUM_CURVE_POINTS + 1).round().astype(np.int64))
+    curve = {0: problem.gaps(scaled)}
+    for first in range(0, epochs * len(rows), len(rows)):
+        steps = np.arange(first, first + len(rows))
+        rates = np.stack([schedule(steps) for schedule in schedules], axis=1)
+        order = rng.integers(0, len(rows), len(rows)) if replacement else rng.permutation(len(rows))
+        inside = marks[(marks > first) & (marks < first + len(rows))] - first
+        for begin, end in pairwise([0, *inside, len(rows)]):
+            part = slice(begin, end)
+            run_steps(
+                rows.starts,
+                rows.columns,
+                rows.values,
+                rows.labels,
+                order[part],
+                rates[part],
+                problem.alpha,
+                scaled,
+                scale,
+            )
+            if first + end in marks:
+                curve[first + int(end)] = problem.gaps(scaled * scale)
+    return curve
+
+
+def make_schedule(settings: Mapping[str, Any], problem: RidgeProblem) -> Schedule:
+    """The schedule that ``settings`` name, for the problem's own spectrum and number of steps."""
+    total, lr = settings["epochs"] * len(problem.rows), settings["lr"]
+    last: Any = settings.get("min_lr")
+    kind = settings["schedule"]
+    if kind == "constant":
+        return constant(total, lr)
+    if kind == "elastic_step":
+        return elastic_step(total, lr, settings["r"])
+    if kind == "eigencurve":
+        return eigencurve(problem.spectrum, total, lr, last, settings["beta"], settings["allocation"])
+    if kind == "cosine_power":
+        return cosine_power(total, lr, last, settings["alpha"])
+    if kind == "best":
+        return piecewise(total, *zip(*settings["curve"], strict=True))
+    decays = {"inverse_time": inverse_time, "exponential": exponential, "cosine": cosine}
+    if kind not in decays:
+        _check.refuse("make_schedule", "schedule", "one of the grid's", kind)
+    return decays[kind](total, lr, last)
+
+
+def grids(epochs: int) -> dict[str, list[dict[str, Any]]]:
+    """The paper's grid of initial and last rates for each of its schedules, and for those it did not try.
+
+    A last rate above the initial one is left out, and so is 0 where a decay cannot reach it. The last rate
+    "UNRESTRICTED" is for Eigencurve.
+    """
+    positive = [(lr, last) for lr, last in product(INITIAL_RATES, LAST_RATES) if last and last <= lr]
+    reachable = positive + [(lr, 0.0) for lr in INITIAL_RATES]
+    every = reachable + [(lr, None) for lr in INITIAL_RATES]
+
+    def grid(schedule: str, pairs: Sequence[tuple[float, float | None]], **more: Any) -> list[dict[str, Any]]:
+        return [{"schedule": schedule, "epochs": epochs, "lr": lr, "min_lr": last, **more} for lr, last in pairs]
+
+    def curve(beta: float, allocation: str = "sqrt") -> list[dict[str, Any]]:
+        return grid("eigencurve", every, beta=beta, allocation=allocation)
+
+    return {
+        "Constant": [{"schedule": "constant", "epochs": epochs, "lr": lr} for lr in INITIAL_RATES],
+        "Inverse Time Decay": grid("inverse_time", positive),
+        "Exponential Decay": grid("exponential", positive),
+        "Cosine Decay": grid("cosine", reachable),
+        "Eigencurve, β = 2": curve(2.0),
+        "Eigencurve, β = 1.000005": curve(1.000005),
+        "Eigencurve, β → 1": curve(1.0),
+        "Eigencurve, β = 2, optimal Δ": curve(2.0, "optimal"),
+        "Elastic Step Decay": [
+            {"schedule": "elastic_step", "epochs": epochs, "lr": lr, "r": r} for lr in INITIAL_RATES for r in SHRINKAGES
+        ],
+        "Cosine-power, α = 0.5": grid("cosine_power", reachable, alpha=0.5),
+        "Cosine-power, α = 2": grid("cosine_power", reachable, alpha=2.0),
+    }
+
+
+def _replaces(run: Run) -> bool:
+    return bool(run.settings.get("sampling") == "replacement")
+
+
+def _outcome(curve: list[tuple[float, float]]) -> Outcome:
+    first, last = curve[0][1], curve[-1][1]
+    diverged = not last < EXPLOSION * first
+    finite = [(t, gap) for t, gap in curve if np.isfinite(gap)]
+    return Outcome({"gap": last if np.isfinite(last) else float(np.finfo(float).max)}, tuple(finite), diverged)

@@ -1,0 +1,1 @@
+"""The training loop that the image and language experiments share."""

@@ -1,0 +1,74 @@
+"""One training run in several processes of this machine, a GPU for each, as torchrun would start them."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from eigencurve.experiments.training.loop import free_the_group
+
+Result = TypeVar("Result")
+
+
+def num_gpus() -> int:
+    """How many processes a large run should have: one for every GPU, and one where there is none."""
+    return max(1, torch.cuda.device_count())
+
+
+def own_device() -> torch.device:
+    """The device of this process: under torchrun the GPU of its rank; of other processes, GPUs in turn."""
+    count = torch.cuda.device_count()
+    if not count:
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", os.getpid())) % count)
+
+
+def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -> Result:
+    """What ``function(*arguments)`` gives in the first of ``count`` processes that work together.
+
+    Both must be importable or picklable: the processes begin anew.
+
+    Raises:
+        RuntimeError: one of them failed, with the error of the one that failed first.
+    """
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.2,
+    )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        try:
+            results: dict[int, Result] = elastic_launch(config, _joined)(Path(folder), function, arguments)
+        except ChildFailedError as error:
+            raise RuntimeError(_first_reason(Path(folder)) or str(error)) from error
+    return results[0]
+
+
+def _first_reason(folder: Path) -> str:
+    """What the process that failed first left there; nothing where it was killed."""
+    return min(((path.name, path.read_text()) for path in folder.iterdir()), default=("", ""))[1]
+
+
+def _joined(folder: Path, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        return function(*arguments)
+    except BaseException as error:
+        # Before this process lets go of the others: they fail then too, and PyTorch may report theirs.
+        reason = traceback.format_exception_only(error)[-1].strip()
+        told = f"Process {dist.get_rank()} of {dist.get_world_size()} failed: {reason}"
+        (folder / f"{time.time_ns():020d}").write_text(told)
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        free_the_group()
+        dist.destroy_process_group()

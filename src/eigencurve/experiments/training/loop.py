@@ -1,0 +1,394 @@
+"""A trainer short enough to read: SGD with any schedule, averaged weights, several processes, exact resume."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+import torch.distributed as dist
+
+# DistributedDataParallel imports this module when the process group exists, and the module's default arguments then
+# keep that group for ever: its threads outlive destroy_process_group and may abort the process as Python ends.
+import torch.distributed.nn.functional
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from eigencurve import _check
+from eigencurve.adapters.torch import ScheduleLR
+from eigencurve.experiments.training.average import WeightAverage
+from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
+from eigencurve.experiments.training.log import EpochLog, step_bar
+from eigencurve.schedules.base import Schedule
+
+SECONDS_BETWEEN_SAVES = 10.0
+# Looking at the loss makes a GPU wait, and several processes must look together: so not at every step.
+STEPS_BETWEEN_LOOKS = 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of every joint batch is this process's: part ``rank`` of ``count``."""
+
+    rank: int = 0
+    count: int = 1
+
+
+class Total(NamedTuple):
+    """A mean as its sum and the number of terms, so that the parts of several processes can be joined."""
+
+    sum: float
+    count: float  # type: ignore[assignment]  # nobody counts in it as in a tuple
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One step's examples.
+
+    Attributes:
+        content: what the task's loss takes.
+        size: how many examples (or tokens) are in it, the part of this process.
+        joint_size: how many are in the parts of all processes together.
+    """
+
+    content: Any
+    size: int
+    joint_size: int
+
+
+class Task(Protocol):
+    """What a model is trained on; everything random in it is a function of the epoch and of seeds of its own."""
+
+    @property
+    def steps_per_epoch(self) -> int: ...  # noqa: D102
+    def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
+        """The batches of an epoch from step ``first`` of it on."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The mean loss over the batch."""
+
+    def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
+        """What to measure after an epoch, on this process's part of the data."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What goes from one step to the next beside the weights, such as an LSTM's state; often nothing."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`.
+
+    Attributes:
+        schedule: f, one rate for every step of the run.
+        epochs: of the run.
+        momentum: m.
+        weight_decay: δ.
+        ema_decay: α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w` that are evaluated;
+            None evaluates the weights themselves.
+        max_norm: of the gradient, which is scaled down to it; None leaves it alone.
+        mixed_precision: on a CUDA device; elsewhere it has no effect.
+        evaluate_every: epochs between evaluations; the last epoch always has one.
+    """
+
+    schedule: Schedule
+    epochs: int
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    ema_decay: float | None = None
+    max_norm: float | None = None
+    mixed_precision: bool = True
+    evaluate_every: int = 1
+
+    def __post_init__(self) -> None:
+        _check.whole("Recipe", "epochs", self.epochs, minimum=1)
+        _check.whole("Recipe", "evaluate_every", self.evaluate_every, minimum=1)
+        if not isinstance(self.schedule, Schedule):
+            raise TypeError(_check.sentence("Recipe", "schedule", "a Schedule", self.schedule))
+        for name in ("momentum", "weight_decay"):
+            _check.at_least("Recipe", name, getattr(self, name), 0.0)
+        if self.ema_decay is not None and not 0 <= _check.real("Recipe", "ema_decay", self.ema_decay) < 1:
+            _check.refuse("Recipe", "ema_decay", "at least 0 and below 1", self.ema_decay)
+        if self.max_norm is not None:
+            _check.positive("Recipe", "max_norm", self.max_norm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**self.__dict__, "schedule": self.schedule.to_dict()}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training run gave.
+
+    Attributes:
+        history: by name (``train_loss``, and whatever the task measures), pairs of (epochs done, number).
+        diverged: whether it was stopped for a loss that is not finite.
+        num_steps: that were taken.
+    """
+
+    history: Mapping[str, list[tuple[float, float]]]
+    diverged: bool
+    num_steps: int
+
+    @property
+    def last(self) -> dict[str, float]:
+        """The last number of each name."""
+        return {name: pairs[-1][1] for name, pairs in self.history.items() if pairs}
+
+
+def train(
+    model: nn.Module,
+    task: Task,
+    recipe: Recipe,
+    seed: int = 0,
+    run: str = "",
+    checkpoint: Path | None = None,
+    save_seconds: float = SECONDS_BETWEEN_SAVES,
+    log: Path | None = None,
+    progress: bool = False,
+) -> Trained:
+    """Train ``model`` in place, on the device that it is on.
+
+    Under torchrun (an initialised process group) every process takes its part of each batch and the gradients are
+    those of the joint batch; batch norm sees a process's own part, as is usual.
+
+    Args:
+        model: left with its last weights, not the averaged ones, in eval mode.
+        task: data, loss and measurements.
+        recipe: schedule and optimizer.
+        seed: of what is random in the model, such as dropout.
+        run: which run this is, for the checkpoint: one of another run is refused.
+        checkpoint: a file to save to every few seconds and after each epoch, and to go on from where it exists: a run
+            that was killed ends with the weights of one that was not.
+        save_seconds: between two saves.
+        log: a folder for TensorBoard; nothing is written where that is not installed.
+        progress: whether to show a bar on a terminal.
+
+    Raises:
+        ValueError: a schedule of another number of steps; a checkpoint that is damaged or of another run.
+    """
+    steps = recipe.epochs * task.steps_per_epoch
+    if recipe.schedule.total_steps != steps:
+        remedy = f"{recipe.epochs} epochs of {task.steps_per_epoch} steps are {steps}."
+        _check.refuse("train", "recipe", f"one whose schedule has {steps} steps", recipe.schedule.total_steps, remedy)
+    part = Part(dist.get_rank(), dist.get_world_size()) if _distributed() else Part()
+    device = next(model.parameters()).device
+    identity = identity_of([run, recipe.to_dict(), seed, part.count, task.steps_per_epoch], model)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed * part.count + part.rank)
+        file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
+        loop = _Loop(model, task, recipe, part, device, file, save_seconds)
+        with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
+            trained = loop.run(epochs, bar)
+    if part.count > 1:
+        del loop
+        free_the_group()
+    return trained
+
+
+def free_the_group() -> None:
+    """Let go of what still holds the process group.
+
+    To be called before ``destroy_process_group``: DistributedDataParallel is part of a cycle, and where it is the last
+    to hold the group, freeing it waits for the group's threads while these may wait for Python's lock.
+    """
+    gc.collect()
+
+
+@dataclass
+class _Progress:
+    """How far a run is, and what it has measured so far."""
+
+    step: int = 0
+    diverged: bool = False
+    history: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+
+class _Loop:
+    """The loop over epochs and steps, with its saving."""
+
+    def __init__(
+        self, model: nn.Module, task: Task, recipe: Recipe, part: Part, device: torch.device,
+        file: TrainingCheckpoint | None, save_seconds: float,
+    ) -> None:  # fmt: skip
+        self.model, self.task, self.recipe, self.part, self.device = model, task, recipe, part, device
+        self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
+        self.network = DistributedDataParallel(model) if part.count > 1 else model
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.SGD(
+            self.parameters, lr=recipe.schedule(0), momentum=recipe.momentum, weight_decay=recipe.weight_decay
+        )
+        self.scheduler = ScheduleLR(self.optimizer, recipe.schedule)
+        self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
+        half = recipe.mixed_precision and device.type == "cuda"
+        self.half_type = torch.bfloat16 if half and torch.cuda.is_bf16_supported() else torch.float16
+        self.autocast = torch.autocast(device.type, self.half_type) if half else nullcontext()
+        self.scaler = torch.amp.GradScaler(device.type, enabled=half and self.half_type == torch.float16)
+        self.progress = _Progress()
+        self.running = torch.zeros(2, dtype=torch.float64, device=device)  # sum of losses and number of examples
+        if file is not None and (saved := self._saved(file)) is not None:
+            self._restore(saved)
+
+    def run(self, log: EpochLog, bar: Any) -> Trained:
+        """All epochs that are left."""
+        now = self.progress
+        while now.step < self.recipe.schedule.total_steps and not now.diverged:
+            self._epoch(bar)
+            if not now.diverged:
+                self._measure(log)
+            self._save()
+        self.model.eval()
+        return Trained(now.history, now.diverged, now.step)
+
+    def _epoch(self, bar: Any) -> None:
+        now, per_epoch = self.progress, self.task.steps_per_epoch
+        self.model.train()
+        epoch, first = divmod(now.step, per_epoch)
+        for batch in self.task.batches(epoch, first, self.part):
+            self._step(batch)
+            now.step += 1
+            bar(now.step)
+            ended = now.step % per_epoch == 0
+            if self._looks(ended) and not math.isfinite(self._mean_loss()):
+                now.diverged = True
+                return
+            if not ended and self._save_is_due():
+                self._save()
+
+    def _looks(self, ended: bool) -> bool:
+        """Whether to look at the loss now; a sum that was not finite once never is again."""
+        at_once = self.device.type == "cpu" and self.part.count == 1
+        return ended or at_once or self.progress.step % STEPS_BETWEEN_LOOKS == 0
+
+    def _step(self, batch: Batch) -> None:
+        """One update, by the gradient of the mean loss over the joint batch."""
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast:
+            loss = self.task.loss(self.network, batch)
+        # The processes' gradients are averaged: parts of different size must count by their size.
+        weighted = loss * (batch.size * self.part.count / batch.joint_size)
+        self.scaler.scale(weighted).backward()  # type: ignore[no-untyped-call]
+        if self.recipe.max_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.parameters, self.recipe.max_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.scheduler.step()
+        if self.average is not None:
+            self.average.update(self.model)
+        self.running += torch.stack([loss.detach().double() * batch.size, loss.new_tensor(batch.size).double()])
+
+    def _measure(self, log: EpochLog) -> None:
+        """Put the epoch's training loss, and what the task measures, into the history."""
+        done = self.progress.step // self.task.steps_per_epoch
+        found = {"train_loss": self._mean_loss(), "lr": self.recipe.schedule(self.progress.step - 1)}
+        self.running.zero_()
+        if done % self.recipe.evaluate_every == 0 or done == self.recipe.epochs:
+            found.update(self._evaluate())
+        for name, value in found.items():
+            self.progress.history.setdefault(name, []).append((float(done), value))
+        log.write(done, found)
+
+    def _evaluate(self) -> dict[str, float]:
+        self.model.eval()
+        with torch.no_grad(), self.average.applied(self.model) if self.average is not None else nullcontext():
+            self._share_buffers()
+            totals = self.task.evaluate(self.model, self.part)
+        numbers = torch.tensor([tuple(total) for total in totals.values()], dtype=torch.float64, device=self.device)
+        if self.part.count > 1:
+            dist.all_reduce(numbers)
+        return {name: total / count for name, (total, count) in zip(totals, numbers.tolist(), strict=True)}
+
+    def _share_buffers(self) -> None:
+        """Batch norm's statistics are those of the first process, as they are during training."""
+        for buffer in self.model.buffers() if self.part.count > 1 else ():
+            dist.broadcast(buffer, 0)
+
+    def _mean_loss(self) -> float:
+        """The mean training loss of this epoch so far, over all processes."""
+        total = self.running.clone()
+        if self.part.count > 1:
+            dist.all_reduce(total)
+        return float(total[0] / total[1])
+
+    def _save_is_due(self) -> bool:
+        if self.part.count == 1:
+            return time.monotonic() >= self.next_save
+        if self.progress.step % STEPS_BETWEEN_LOOKS:
+            return False
+        answer = torch.tensor(float(time.monotonic() >= self.next_save), device=self.device)
+        dist.broadcast(answer, 0)
+        return bool(answer)
+
+    def _save(self) -> None:
+        if self.file is None:
+            return
+        own = {"random": _random_state(self.device), "task": self.task.state_dict(), "running": self.running.cpu()}
+        every: list[Any] = [own]
+        if self.part.count > 1:
+            every = [None] * self.part.count
+            dist.all_gather_object(every, own)
+        if self.part.rank == 0:
+            self.file.save({
+                "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+                "scheduler": self.scheduler.state_dict(), "scaler": self.scaler.state_dict(),
+                "average": None if self.average is None else self.average.state, "processes": every,
+                "step": self.progress.step, "diverged": self.progress.diverged,
+                "history": json.dumps(self.progress.history),
+            })  # fmt: skip
+        self.next_save = time.monotonic() + self.save_seconds
+
+    def _saved(self, file: TrainingCheckpoint) -> dict[str, Any] | None:
+        """What the first process reads, for all of them: the others may not see its disk."""
+        if self.part.count == 1:
+            return file.load()
+        found: list[Any] = [None, None]
+        if self.part.rank == 0:
+            try:
+                found = [file.load(), None]
+            except ValueError as error:
+                found = [None, str(error)]
+        dist.broadcast_object_list(found, 0)
+        if found[1] is not None:
+            raise ValueError(found[1])
+        state: dict[str, Any] | None = found[0]
+        return state
+
+    def _restore(self, saved: dict[str, Any]) -> None:
+        self.model.load_state_dict(saved["model"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.scheduler.load_state_dict(saved["scheduler"])
+        self.scaler.load_state_dict(saved["scaler"])
+        if self.average is not None:
+            self.average.restore(saved["average"])
+        history = json.loads(saved["history"])
+        pairs = {name: [(e, v) for e, v in numbers] for name, numbers in history.items()}
+        self.progress = _Progress(saved["step"], saved["diverged"], pairs)
+        own = saved["processes"][self.part.rank]
+        self.task.load_state_dict(own["task"])
+        self.running.copy_(own["running"])
+        _set_random_state(own["random"], self.device)
+
+
+def _distributed() -> bool:
+    return dist.is_available() and dist.is_initialized()
+
+
+def _random_state(device: torch.device) -> list[Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _set_random_state(states: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)

@@ -1,0 +1,1 @@
+"""Figures. Needs matplotlib: ``pip install eigencurve[plot]``."""

@@ -1,0 +1,50 @@
+"""Training curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eigencurve.figures.style import PANEL, Figure, style
+
+
+def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str) -> Figure:
+    """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name.
+
+    Args:
+        panels: by title.
+        xlabel: of the times.
+        ylabel: of the numbers.
+    """
+    figure = Figure(figsize=(5.5 * min(2, len(panels)), 4 * ((len(panels) + 1) // 2)), layout="constrained")
+    grid = figure.subplots((len(panels) + 1) // 2, min(2, len(panels)), squeeze=False)
+    for axes, (title, curves) in zip(grid.flat, panels.items(), strict=False):
+        draw_curves(axes, curves, xlabel, ylabel)
+        axes.set_title(title)
+    for axes in list(grid.flat)[len(panels) :]:
+        axes.remove()
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+    return figure
+
+
+def draw_curves(axes: Any, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> None:
+    """One (times, numbers) curve a name; logarithmic where the numbers are positive and span a factor of ten."""
+    for i, (name, (times, numbers)) in enumerate(curves.items()):
+        axes.plot(times, numbers, label=name, linewidth=1.2, **style(i))
+    every = np.concatenate([np.zeros(0), *(np.asarray(numbers, dtype=np.float64) for _, numbers in curves.values())])
+    wide = len(every) > 0 and 0 < 10 * every.min() <= every.max()
+    axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log" if wide else "linear")
+    axes.grid(alpha=0.3)
+
+
+def curves_panel(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> Figure:
+    """The same for one panel alone, with its legend."""
+    figure = Figure(figsize=PANEL, layout="constrained")
+    axes = figure.subplots()
+    draw_curves(axes, curves, xlabel, ylabel)
+    axes.legend(frameon=False, fontsize="small")
+    return figure

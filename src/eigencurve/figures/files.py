@@ -1,0 +1,23 @@
+"""Figures as bytes for files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+
+from eigencurve import _check
+from eigencurve.figures.style import Figure
+from eigencurve.planning.exports import FIGURE_SUFFIXES
+
+
+def figure_bytes(figure: Figure, suffix: str) -> bytes:
+    """A matplotlib figure as a PNG, SVG or PDF; the same figure gives the same bytes."""
+    kind = _check.choice("figure_bytes", "suffix", suffix, FIGURE_SUFFIXES)[1:]
+    dates: Mapping[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "eigencurve", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=kind, dpi=150, metadata=dates[kind])
+    return buffer.getvalue()

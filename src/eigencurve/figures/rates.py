@@ -1,0 +1,71 @@
+"""Learning rates over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve.figures.style import PANEL, Figure, style
+from eigencurve.schedules.base import Schedule
+
+NUM_POINTS = 2000
+# A logarithmic axis ends at this fraction of the peak rate: the last steps of a cosine are nearly zero.
+SMALLEST_SHOWN = 1e-4
+# Up to this many intervals are listed one by one; more are a curve.
+MOST_INTERVALS = 40
+
+
+def schedule_figure(schedules: Schedule | Mapping[str, Schedule], title: str = "") -> Figure:
+    """The curves of one or more schedules, side by side on a linear and a logarithmic axis.
+
+    Args:
+        schedules: one schedule, or several by the name to show in the legend.
+        title: above the figure.
+
+    Returns:
+        A matplotlib Figure; ``figure.savefig("curve.png")`` writes it.
+    """
+    named = {schedules.kind: schedules} if isinstance(schedules, Schedule) else dict(schedules)
+    if not named:
+        _check.refuse("schedule_figure", "schedules", "at least one schedule", "none")
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    for axes, scale in zip(figure.subplots(1, 2), ("linear", "log"), strict=True):
+        draw_rates(axes, named, scale)
+    figure.axes[0].legend(frameon=False)
+    figure.suptitle(title)
+    return figure
+
+
+def rates_figure(schedules: Mapping[str, Schedule], scale: str, intervals: Sequence[float] = ()) -> Figure:
+    """The curves of schedules in one panel; ``intervals``: where those of the first begin, marked by thin lines."""
+    figure = Figure(figsize=PANEL, layout="constrained")
+    axes = figure.subplots()
+    draw_rates(axes, schedules, scale)
+    for time in intervals:
+        axes.axvline(time, color="#b0b0b0", linewidth=0.7, zorder=0)
+    if scale == "log":
+        highest = max(schedule.lr for schedule in schedules.values())
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], SMALLEST_SHOWN * highest))
+    axes.legend(fontsize="small", facecolor="#ffffff", edgecolor="none", framealpha=0.85)
+    return figure
+
+
+def draw_rates(axes: Any, schedules: Mapping[str, Schedule], scale: str) -> None:
+    """The learning rate of every step."""
+    for i, (name, schedule) in enumerate(schedules.items()):
+        steps = _sampled_steps(schedule.total_steps)
+        axes.plot(steps, schedule(steps), label=name, **style(i))
+    axes.set(xlabel="step", ylabel="learning rate", yscale=scale)
+    axes.grid(alpha=0.3)
+
+
+def _sampled_steps(total_steps: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """At most a few thousand steps, denser toward the end, where a schedule falls fastest."""
+    if total_steps <= 2 * NUM_POINTS:
+        return np.arange(total_steps)
+    even = np.linspace(0, total_steps - 1, NUM_POINTS)
+    late = total_steps - np.geomspace(1, total_steps, NUM_POINTS)
+    return np.unique(np.concatenate((even, late)).round().astype(np.int64))

@@ -1,0 +1,90 @@
+"""Spectra side by side: what each has in every octave, and how far apart the schedules are that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
+from eigencurve.planning.subject import Subject
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.spectrum.groups import extra_term, group
+from eigencurve.spectrum.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumComparison:
+    """Several spectra on one scale.
+
+    Attributes:
+        names: of the spectra.
+        lower: the lower edges of the octaves, counted from the smallest μ of all.
+        shares: by name, what each has in those octaves; 0 where it has nothing.
+        kappas, extra_terms: by name.
+        distances: by pair of names, the largest |ln f/g| of the schedules that they give.
+        total_steps: of those schedules.
+    """
+
+    names: tuple[str, ...]
+    lower: Array
+    shares: Mapping[str, Array]
+    kappas: Mapping[str, float]
+    extra_terms: Mapping[str, float]
+    distances: Mapping[tuple[str, str], float]
+    total_steps: int
+
+
+def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> SpectrumComparison:
+    """Put spectra side by side.
+
+    Args:
+        subjects: at least two, by the names to show.
+        total_steps: T of the schedules that are compared.
+    """
+    if len(subjects) < 2:
+        _check.refuse("compare_spectra", "subjects", "at least two spectra", len(subjects))
+    prepared = {name: subject.spectrum for name, subject in subjects.items()}
+    mu = min(spectrum.mu for spectrum in prepared.values())
+    found = {name: _octaves_from(mu, spectrum) for name, spectrum in prepared.items()}
+    num = 1 + max(int(index[-1]) for index, _ in found.values())
+    curves = {name: eigencurve(subject.prepared, total_steps, lr=1.0) for name, subject in subjects.items()}
+    return SpectrumComparison(
+        names=tuple(subjects),
+        lower=mu * 2.0 ** np.arange(float(num)),
+        shares={name: _spread(num, index, share) for name, (index, share) in found.items()},
+        kappas={name: spectrum.kappa for name, spectrum in prepared.items()},
+        extra_terms={name: extra_term(spectrum) for name, spectrum in prepared.items()},
+        distances={pair: log_distance(curves[pair[0]], curves[pair[1]]) for pair in combinations(curves, 2)},
+        total_steps=total_steps,
+    )
+
+
+def log_distance(first: Schedule, second: Schedule) -> float:
+    r"""The largest :math:`|\ln f(t)/g(t)|` over all steps of two schedules of equal length; 0.1 is about 10 %.
+
+    >>> import eigencurve as ec
+    >>> round(log_distance(ec.constant(10, lr=1.0), ec.constant(10, lr=2.0)), 4)
+    0.6931
+    """
+    if first.total_steps != second.total_steps:
+        _check.refuse("log_distance", "second", f"of {first.total_steps} steps, as the first", second.total_steps)
+    return float(np.abs(np.log(first.values()) - np.log(second.values())).max())
+
+
+def _octaves_from(mu: float, spectrum: Spectrum) -> tuple[IntArray, Array]:
+    """The octaves counted from ``mu``: an eigenvalue of weight zero there has no share, and is where they begin."""
+    eigenvalues = np.concatenate(([mu], spectrum.eigenvalues))
+    groups = group(Spectrum(eigenvalues, np.concatenate(([0.0], spectrum.weights))), beta=2.0)
+    return groups.index, groups.share
+
+
+def _spread(num: int, index: IntArray, share: Array) -> Array:
+    """``share`` at the places ``index`` of ``num`` octaves, 0 at the others."""
+    whole = np.zeros(num)
+    whole[index] = share
+    return whole

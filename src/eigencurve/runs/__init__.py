@@ -1,0 +1,1 @@
+"""What a training run is, and the store that keeps finished runs."""

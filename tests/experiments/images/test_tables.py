@@ -1,0 +1,205 @@
+"""Every image table through the command line, on small folders of the real layouts."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from tests.experiments.data.cifar_files import batch, mapping, pixels_and_labels, write_cifar10
+from typer.testing import CliRunner
+
+from eigencurve import load_spectrum, prepare
+from eigencurve.cli import app
+from eigencurve.experiments.engine.protocol import Trials
+from eigencurve.experiments.engine.winners import Row, standard_errors
+from eigencurve.experiments.images.report import Section
+from eigencurve.runs.store import Store
+
+WORDS = ("--scale", "smoke", "--workers", "1", "--backend", "sequential")
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["reproduce", *words, *WORDS])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """CIFAR-10 and CIFAR-100 in small, and one store for all tables: spectra are measured once."""
+    path = tmp_path_factory.mktemp("cifar")
+    write_cifar10(path, per_batch=12)
+    target = path / "cifar-100-python"
+    target.mkdir()
+    for seed, (name, num) in enumerate((("train", 60), ("test", 16))):
+        (target / name).write_bytes(batch(*pixels_and_labels(num, 100, seed), "fine_labels"))
+    (target / "meta").write_bytes(mapping({"fine_label_names": b"]"}))
+    return path
+
+
+def made(folder, name):
+    places = ("--data", str(folder), "--store", str(folder / "s.sqlite"), "--output", str(folder / "out"))
+    result = run(name, *places)
+    assert result.exit_code == 0, result.output
+    page = (folder / "out" / f"{name}.md").read_text()
+    assert page == result.stdout
+    for picture in re.findall(r"\]\((.*?\.png)\)", page):
+        assert (folder / "out" / picture).read_bytes()[:4] == b"\x89PNG"
+    return page, json.loads(run(name, *places[:4], "--json").stdout)
+
+
+def test_spectra(folder):
+    page, values = made(folder, "spectra")
+    titles = [s["network"] for s in values["spectra"]]
+    assert titles == [f"{name}, widths divided by 16" for name in ("ResNet-18", "GoogLeNet", "VGG16")]
+    for found, name in zip(values["spectra"], ("resnet18", "googlenet", "vgg16"), strict=True):
+        spectrum = load_spectrum(folder / "out" / f"spectra_{name}_cifar10_narrow16.npz")
+        assert spectrum.dim == found["dim"]
+        assert f"| {prepare(spectrum, 5e-4).kappa:.3g} |" in page
+    assert page.count("| octave i |") == 3
+    assert "Trained on 32 images" in page
+    assert "not the published files" in page
+
+
+def test_spectra_unshrunk(folder):
+    page, values = made(folder, "spectra-unshrunk")
+    (found,) = values["spectra"]
+    assert found["num_products"] == 13
+    assert page.count("| octave i |") == 1
+
+
+def test_cifar10(folder):
+    page, values = made(folder, "cifar10")
+    (rows,) = values["sections"].values()
+    assert [row["schedule"] for row in rows] == [
+        "Inverse Time Decay", "Step Decay", "General Step Decay", "Cosine Decay", "Eigencurve", "Elastic Step Decay",
+        "Numerically best",
+    ]  # fmt: skip
+    for row in rows:
+        assert len(row["trials"]["accuracy"]) + row["diverged"] == 2
+        assert row["settings"]["split"] == "test"
+    assert "not the published files" in page
+    assert "ResNet-18, 1 epoch\n" in page
+    done = Store(folder / "s.sqlite")
+    assert {r["settings"]["split"] for r in _rows(done, "images/CIFAR-10/") if r["seed"] == 100} == {"validation"}
+    assert "48 training and 12 test images" in page
+    assert "after 1 epochs of 32 images" in page
+    assert "16 of the training images" in page
+    assert not list((folder / "s.checkpoints").iterdir())
+
+
+def test_reuse(folder):
+    page, values = made(folder, "reuse")
+    assert list(values["sections"]) == ["GoogLeNet, 1 epoch", "VGG16, 1 epoch"]
+    for rows in values["sections"].values():
+        own, reused = (row["settings"]["spectrum"] for row in rows if row["schedule"].startswith("Eigencurve"))
+        assert own.split("/")[0] in ("googlenet", "vgg16")
+        assert reused.split("/")[0] == "resnet18"
+    assert page.count("standard errors.") >= 2
+    assert "32 training and 12 test images" in page
+
+
+def test_ema(folder):
+    _, values = made(folder, "ema")
+    (rows,) = values["sections"].values()
+    assert [row["schedule"] for row in rows] == ["Averaged weights, constant rate", "Eigencurve"]
+    assert rows[0]["settings"]["schedule"] == "constant"
+    assert rows[0]["settings"]["ema_decay"] == 0.95
+
+
+def test_elastic(folder):
+    _, values = made(folder, "elastic")
+    assert list(values["sections"]) == ["CIFAR-10, ResNet-18, 1 epoch", "CIFAR-100, ResNet-18, 1 epoch"]
+    assert all(len(rows) == 4 for rows in values["sections"].values())
+
+
+def test_what_is_missing_is_said(tmp_path):
+    write_cifar10(tmp_path, per_batch=12)
+    result = run("elastic", "--data", str(tmp_path), "--store", str(tmp_path / "s.sqlite"))
+    assert result.exit_code == 0, result.output
+    assert "CIFAR-100 was not at hand" in result.stdout
+    empty = run("elastic", "--data", str(tmp_path / "nothing"), "--store", str(tmp_path / "s.sqlite"))
+    assert empty.exit_code == 1
+    assert "neither CIFAR-10 nor CIFAR-100 was found" in empty.stderr
+    unknown = CliRunner().invoke(app, ["reproduce", "cifar10", "--data", str(tmp_path), "--scale", "huge"])
+    assert unknown.exit_code == 2
+    assert "'scale' must be one of 'paper', 'laptop', 'smoke', got 'huge'" in unknown.stderr
+
+
+def test_no_data_is_said(tmp_path, monkeypatch):
+    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
+    result = run("cifar10", "--store", str(tmp_path / "s.sqlite"))
+    assert result.exit_code == 2
+    assert "the folder that holds cifar-10-batches-py" in result.stderr
+    assert "EIGENCURVE_DATA" in result.stderr
+
+
+@pytest.fixture
+def imagenet(tmp_path):
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 6), ("val", 3)):
+        for kind in ("n01440764", "n02102040"):
+            (tmp_path / part / kind).mkdir(parents=True)
+            for i in range(count):
+                pixels = rng.integers(0, 256, (40, 50, 3), dtype=np.uint8)
+                image.fromarray(pixels).save(tmp_path / part / kind / f"{i}.JPEG")
+    return tmp_path
+
+
+def test_imagenet_elastic(imagenet):
+    page, values = made(imagenet, "imagenet-elastic")
+    (rows,) = values["sections"].values()
+    names = ["Step Decay [30-60]", "Step Decay [30-60-80]", "Cosine Decay", "Elastic Step Decay"]
+    assert [row["schedule"] for row in rows] == names
+    assert [row["settings"].get("milestones") for row in rows[:2]] == [[1, 2], [1, 2, 3]]
+    assert [row["validation"] is None for row in rows] == [True, True, True, False]  # only r is searched
+    assert "top-5 accuracy" in page
+
+
+def test_imagenet_cosine_power(imagenet):
+    page, values = made(imagenet, "imagenet-cosine-power")
+    assert list(values["sections"]) == ["ResNet-18, 1 epoch", "ResNet-18, 2 epochs"]
+    for rows, count in zip(values["sections"].values(), (2, 1), strict=True):  # long runs have one trial
+        assert [row["settings"]["alpha"] for row in rows] == [0.5, 1.0, 2.0]
+        assert all(len(row["trials"]["top5"]) + row["diverged"] == count for row in rows)
+    assert "The best by accuracy: " in page
+
+
+class TestClaims:
+    def section(self, published, **accuracies):
+        rows = [_row(name, Trials({"lr": 1.0}, values, diverged)) for name, (values, diverged) in accuracies.items()]
+        return Section("A net", rows, published, ("accuracy",))
+
+    def test_the_best_and_what_is_close(self):
+        section = self.section({}, a=((50.0, 52.0), 0), b=((50.5, 51.0), 0), c=((10.0, 11.0), 0))
+        (line,) = section.claims()
+        assert line.startswith("By test accuracy (%), a is best: 51.00 ± 1.41. Within two standard errors of it: b.")
+
+    def test_the_papers_winner(self):
+        published = {"a": ["*70.00 ± 1.00"], "b": ["80.00 ± 2.00"], "d": ["99"]}
+        same = self.section(published, a=((50.0, 51.0), 0), b=((60.0, 61.0), 0))
+        assert same.claims()[-1] == "Of the 2 schedules that the paper has too, b is best here as there."
+        other = self.section(published, a=((60.0, 61.0), 0), b=((50.0, 51.0), 0))
+        assert "b is best there and number 2 here, 14.1 standard errors behind a" in other.claims()[-1]
+
+    def test_stars(self):
+        section = self.section({}, a=((50.0,), 1), b=((), 2))
+        assert "| a | *50.00 ± 0.00 |" in section.table()[2]
+        assert "| b | * all diverged |" in section.table()[3]
+        assert self.section({}, b=((), 2)).claims() == ["By test accuracy (%): every trial diverged."]
+
+    def test_standard_errors(self):
+        first, second = Trials({}, (1.0, 3.0), 0), Trials({}, (5.0, 9.0), 0)
+        assert standard_errors(first, second) == pytest.approx(5 / np.sqrt(2 / 2 + 8 / 2))
+
+
+def _row(name, trials):
+    return Row(name, trials.settings, None, 1, {"accuracy": trials}, {})
+
+
+def _rows(store, beginning):
+    import sqlite3
+
+    with sqlite3.connect(store.path) as connection:
+        names = [name for (name,) in connection.execute("SELECT DISTINCT experiment FROM runs")]
+    connection.close()
+    return [row for name in names if name.startswith(beginning) for row in store.rows(name)]

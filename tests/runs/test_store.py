@@ -1,0 +1,190 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from eigencurve.runs.store import Origin, Outcome, Run, Store, _require_ours, key_of
+
+ORIGIN = Origin({"python": "3"}, "abc")
+RUN = Run({"lr": 0.1, "epochs": 5, "min_lr": None}, seed=3)
+OUTCOME = Outcome({"gap": 1 / 3}, ((0.0, 1.0), (5.0, 1 / 3)))
+
+
+def test_a_run_comes_back_exactly(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    other = Run({**RUN.settings, "lr": 0.2}, seed=3)
+    assert store.outcomes("e", [RUN]) == [None]
+    store.add("e", [RUN], [OUTCOME], ORIGIN, seconds=1.5)
+    assert Store(tmp_path / "s.sqlite").outcomes("e", [other, RUN]) == [None, OUTCOME]
+    assert store.outcomes("another", [RUN]) == [None]
+    (row,) = store.rows("e")
+    assert (row["settings"], row["seed"], row["metrics"]) == (RUN.settings, 3, {"gap": 1 / 3})
+    assert (row["versions"], row["revision"], row["seconds"], row["diverged"]) == ({"python": "3"}, "abc", 1.5, 0)
+
+
+def test_several_curves_come_back_and_one_is_stored_as_ever(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    several = Outcome({"a": 1.0}, curves={"loss": ((1.0, 0.5), (2.0, 1 / 3)), "accuracy": ((2.0, 0.9),)})
+    both = Outcome({"a": 1.0}, ((0.0, 2.0),), True, {"loss": ()})
+    runs = [Run({"lr": lr}, 0) for lr in (0.1, 0.2, 0.3)]
+    store.add("e", runs, [several, both, OUTCOME], ORIGIN, 1.0)
+    assert store.outcomes("e", runs) == [several, both, OUTCOME]
+    with sqlite3.connect(store.path) as connection:
+        query = "SELECT curve FROM runs WHERE key = ?"
+        (text,) = connection.execute(query, [key_of("e", runs[2])]).fetchone()
+    connection.close()
+    assert text == "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
+
+
+def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(tmp_path, monkeypatch):
+    path, plain, looks = tmp_path / "s.sqlite", sqlite3.connect, []
+
+    class Watched(sqlite3.Connection):
+        def execute(self, *words):
+            found = super().execute(*words)
+            try:
+                _require_ours(path)  # what another process does at this moment
+                looks.append("ours")
+            except ValueError as error:
+                looks.append("waits" if "database is locked" in str(error) else str(error))
+            return found
+
+    def connect(*words, **options):
+        if options.get("uri"):
+            return plain(*words, **{**options, "timeout": 0.0})
+        return plain(*words, factory=Watched, **options)
+
+    monkeypatch.setattr("eigencurve.runs.store.sqlite3.connect", connect)
+    Store(path)
+    assert len(looks) >= 6
+    assert set(looks) <= {"ours", "waits"}
+
+
+def test_the_order_of_settings_does_not_matter_and_their_values_do():
+    shuffled = Run(dict(reversed(list(RUN.settings.items()))), seed=3)
+    assert key_of("e", shuffled) == key_of("e", RUN)
+    others = [
+        Run(RUN.settings, 4),
+        Run({**RUN.settings, "lr": 0.1 + 1e-16 + 1e-17}, 3),
+        Run({**RUN.settings, "lr": 0.11}, 3),
+    ]
+    assert len({key_of("e", run) for run in [RUN, others[0], others[2]]}) == 3
+    with pytest.raises(ValueError, match="JSON"):
+        key_of("e", Run({"lr": float("nan")}, 3))
+
+
+def test_a_second_outcome_of_a_run_changes_nothing(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
+    store.add("e", [RUN], [Outcome({"gap": 9.0})], ORIGIN, 1.0)
+    assert store.outcomes("e", [RUN]) == [OUTCOME]
+    assert len(store.rows("e")) == 1
+
+
+def test_a_claim_keeps_other_processes_off_until_its_owner_dies(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    code = (
+        "import sys, time; from eigencurve.runs.store import Run, Store\n"
+        "won = Store(sys.argv[1]).claim('e', [Run({'lr': 0.1, 'epochs': 5, 'min_lr': None}, 3)])\n"
+        "print(len(won), flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "s.sqlite")], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline().strip() == "1"
+        assert store.claim("e", [RUN, Run(RUN.settings, 4)]) == [Run(RUN.settings, 4)]
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        assert store.claim("e", [RUN]) == [RUN]
+    finally:
+        child.kill()
+        child.stdout.close()
+
+
+def test_claims_end_with_the_run_or_when_given_up(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    store.claim("e", [RUN])
+    store.renew()
+    store.release("e", [RUN])
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+    store.claim("e", [RUN])
+    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
+    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+    assert store.claim("e", [RUN]) == []
+
+
+def test_claims_of_another_host_are_believed_for_an_hour(tmp_path):
+    store = Store(tmp_path / "s.sqlite")
+    for age, won in ((60, []), (7200, [RUN])):
+        with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+            fields = (key_of("e", RUN), "elsewhere", 1, "", time.time() - age)
+            connection.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", fields)
+        assert store.claim("e", [RUN]) == won
+
+
+def test_many_writers_leave_one_row_a_run(tmp_path):
+    path = tmp_path / "s.sqlite"
+    Store(path)
+    runs = [Run({"i": i}, 0) for i in range(40)]
+
+    def write(_):
+        store = Store(path)
+        for run in runs:
+            store.add("e", [run], [OUTCOME], ORIGIN, 0.0)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert len(Store(path).rows("e")) == 40
+
+
+def foreign_database(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+
+
+def newer_store(path):
+    Store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+
+
+def damaged_store(path):
+    store = Store(path)
+    store.add("e", [Run({"i": i}, 0) for i in range(500)], [OUTCOME] * 500, ORIGIN, 0.0)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    content = bytearray(path.read_bytes())
+    content[8192:40000] = b"\xff" * (40000 - 8192)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (
+            lambda path: path.write_text("no database at all, but long enough to look like a file"),
+            "a store of eigencurve",
+        ),
+        (foreign_database, "another kind of database"),
+        (newer_store, "a store of version 1"),
+        (damaged_store, "a store"),
+    ],
+)
+def test_a_foreign_or_damaged_file_is_refused_and_left_as_it_is(make, match, tmp_path):
+    path = tmp_path / "s.sqlite"
+    make(path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=match):
+        Store(path)
+    assert path.read_bytes() == before
