@@ -20,7 +20,7 @@ COMMANDS = {
     "report": "Write one HTML page: spectrum, schedule, comparison, runs.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the shipped spectra.",
-    "reproduce": "Make a table of the paper, or list those that can be made.",
+    "reproduce": "Make a table or figure of the experiments, or list them all.",
     "studio": "Open the interactive page in a browser.",
 }
 WRONG_USE, FAILURE, INTERRUPTED = 2, 1, 130

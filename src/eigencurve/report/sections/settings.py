@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eigencurve.report.page import Section, table
-from eigencurve.runs.store import Origin
+from eigencurve.runs.origin import Origin
 
 
 def settings_section(settings: Mapping[str, str], origin: Origin) -> Section:
