@@ -46,3 +46,9 @@ class Progress:
             self._running = 0
             self._bar.update(self._task, completed=done)
         self._bar.update(self._task, advance=finished, running=self._running, failed=self._failed)
+
+
+def show_status(text: str, enabled: bool) -> None:
+    """Print a line about what happens next on standard error."""
+    if enabled:
+        Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
