@@ -132,6 +132,11 @@ def test_the_limit_of_a_folded_spectrum_with_half_the_nodes(data_path):
     assert np.abs(np.log(full.values() / merged.values()))[body].max() < 0.01
 
 
+def test_the_limit_of_eigenvalues_that_differ_in_the_last_bit():
+    close = ec.eigencurve(ec.Spectrum([1.0, 1e4, 9999.999999999998], [1, 1, 1]), 100, 0.1, beta=1)
+    assert distance(close, ec.eigencurve(ec.Spectrum([1.0, 1e4], [1, 2]), 100, 0.1, beta=1)) < 1e-9
+
+
 def test_a_power_law_needs_no_estimate():
     law = ec.PowerLaw(1.5, 1e-3, 100.0)
     exact = ec.eigencurve(law, 10_000, 0.1)

@@ -70,6 +70,19 @@ def test_the_log_density_of_a_power_law_is_its_formula():
         assert_allclose(ec.log_density(source)(u), truth, rtol=5e-3)
 
 
+@pytest.mark.parametrize("gaps", [1, 2, 3, 50])
+def test_eigenvalues_a_rounding_apart_count_as_one_in_the_log_density(gaps):
+    top = 1e4 - 2.0**-39 * np.arange(gaps + 1)  # neighbouring floats
+    close = ec.log_density(ec.Spectrum([1.0, 30.0, *top], [1, 2, *np.full(gaps + 1, 1 / (gaps + 1))]))
+    equal = ec.log_density(ec.Spectrum([1.0, 30.0, 1e4], [1, 2, 1]))
+    assert_allclose(close.cumulative, equal.cumulative, rtol=1e-9)
+
+
+def test_the_log_density_of_a_barely_spread_spectrum_is_a_density():
+    s = ec.Spectrum(1 + 1e-14 * np.arange(1000), np.ones(1000))
+    assert_allclose(ec.log_density(s).cumulative, np.linspace(0, 1, 3), atol=0.01)
+
+
 @pytest.mark.parametrize("beta", [1.0, 0.5, float("nan")])
 def test_group_refuses_beta(beta):
     with pytest.raises(ValueError, match="group: 'beta' must be"):

@@ -167,8 +167,10 @@ def _formula_shares(measure: LogMeasure, beta: float) -> tuple[IntArray, Array]:
 
 def _node_cumulative(spectrum: Spectrum, heights: Array) -> Array:
     """The distribution function at ln(λ/μ) = ``heights``, each weight spread over the cell of its eigenvalue."""
-    distinct, place = np.unique(np.log(spectrum.eigenvalues / spectrum.mu), return_inverse=True)
-    weights = np.bincount(place, weights=spectrum.weights)
+    nodes = np.log(spectrum.eigenvalues / spectrum.mu)
+    # Between eigenvalues a rounding apart there is no room for a midpoint: they count as one.
+    first = np.append(True, np.diff(nodes) > EDGE_TOLERANCE * nodes[-1])
+    distinct, weights = nodes[first], np.bincount(np.cumsum(first) - 1, weights=spectrum.weights)
     middles = (distinct[1:] + distinct[:-1]) / 2
     knots = np.concatenate((distinct[:1], middles, distinct[-1:]))
     below = np.concatenate(([0.0], np.cumsum(weights[:-1]), [1.0]))

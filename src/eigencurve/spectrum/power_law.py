@@ -59,11 +59,13 @@ class PowerLaw:
         x = np.log(np.clip(eigenvalues, self.mu, self.L) / self.mu)
         span, rate = math.log(self.kappa), self.alpha - 1
         if abs(rate) * span < 1e-12:
-            return np.asarray(x / span)
-        if rate > 0:
-            return np.asarray(np.expm1(-rate * x) / math.expm1(-rate * span))
-        # The same ratio times exp(-|rate| span): no overflow for steeply rising laws.
-        return np.asarray(np.exp(-rate * (x - span)) * np.expm1(rate * x) / math.expm1(rate * span))
+            share = x / span
+        elif rate > 0:
+            share = np.expm1(-rate * x) / math.expm1(-rate * span)
+        else:  # the same ratio with numerator and denominator times exp(-|rate| span), which cannot overflow
+            share = np.exp(-rate * (x - span)) * np.expm1(rate * x) / math.expm1(rate * span)
+        # NumPy and math may round the same logarithm differently.
+        return np.where(np.asarray(eigenvalues) < self.L, np.minimum(share, 1.0), 1.0)
 
     def spectrum(self, num: int = 1024, dim: int | None = None) -> Spectrum:
         """``num`` eigenvalues, equally spaced in ln λ from mu to L, each with the law's share around it."""
