@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.reference import schedules as reference
 
 import eigencurve as ec
+from eigencurve.spectrum.groups import octave_index
 
 spectra = st.lists(st.tuples(st.floats(1e-5, 1e4), st.floats(1e-3, 1)), min_size=1, max_size=30)
 betas = st.sampled_from([1.2, 1.7, 2.0, 5.0])
@@ -33,6 +34,15 @@ def test_counts_match_the_definition(pairs, beta):
 def test_the_extra_term_lies_between_one_and_the_number_of_groups(pairs, beta):
     s = ec.Spectrum(*zip(*pairs, strict=True))
     assert 1 - 1e-12 <= ec.extra_term(s, beta) <= len(ec.group(s, beta)) * (1 + 1e-12)
+
+
+@given(pairs=spectra, beta=betas)
+def test_the_octave_index_is_where_the_groups_are(pairs, beta):
+    s = ec.Spectrum(*zip(*pairs, strict=True))
+    index = octave_index(s.eigenvalues, s.mu, beta)
+    assert_array_equal(np.unique(index), ec.group(s, beta).index)
+    assert (s.mu * beta**index <= s.eigenvalues * (1 + 1e-11)).all()
+    assert (s.eigenvalues < s.mu * beta ** (index + 1.0)).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 1 / 3, 7e-5, 123.456])

@@ -71,6 +71,18 @@ class LogDensity:
         return np.where(inside, np.maximum(slope(np.clip(u, self.edges[0], self.edges[-1])), 0.0), 0.0)
 
 
+def octave_index(eigenvalues: float | Array, mu: float, beta: float = 2.0) -> IntArray:
+    r"""The i of the octave :math:`[\mu\beta^i, \mu\beta^{i+1})` that each eigenvalue belongs to.
+
+    A relative distance below 1e-12 from the octave above counts as rounding: such an eigenvalue belongs there.
+
+    >>> octave_index(np.array([1.0, 1.9, 2.0, 9.0]), mu=1.0)
+    array([0, 0, 1, 3])
+    """
+    heights = np.log(np.asarray(eigenvalues) / mu)
+    return np.asarray(np.floor((heights + EDGE_TOLERANCE) / math.log(beta)), dtype=np.int64)
+
+
 def group(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> Groups:
     r"""Count the eigenvalues in :math:`[\mu\beta^i, \mu\beta^{i+1})`.
 
@@ -150,15 +162,13 @@ def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
 
 
 def _node_shares(spectrum: Spectrum, beta: float) -> tuple[IntArray, Array]:
-    heights = np.log(spectrum.eigenvalues / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(beta)).astype(np.int64)
-    used, place = np.unique(index, return_inverse=True)
+    used, place = np.unique(octave_index(spectrum.eigenvalues, spectrum.mu, beta), return_inverse=True)
     share: Array = np.bincount(place, weights=spectrum.weights).astype(np.float64)
     return used[share > 0], share[share > 0]
 
 
 def _formula_shares(measure: LogMeasure, beta: float) -> tuple[IntArray, Array]:
-    num_groups = 1 + math.floor((math.log(measure.L / measure.mu) + EDGE_TOLERANCE) / math.log(beta))
+    num_groups = 1 + int(octave_index(measure.L, measure.mu, beta))
     edges = np.minimum(measure.mu * beta ** np.arange(num_groups + 1.0), measure.L)
     share = np.diff(measure.cumulative(edges))
     index = np.arange(num_groups, dtype=np.int64)

@@ -13,7 +13,7 @@ from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_density
+from eigencurve.spectrum.groups import extra_term, group, log_density, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
@@ -253,8 +253,7 @@ def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Inte
     lengths = np.diff(curve.times)
     lam = np.diff(curve.denominators) / lengths * spectrum.L
     ratio = beta if beta > 1 and len(lengths) <= MOST_INTERVALS else 2.0
-    index = np.floor(np.log(lam / spectrum.mu) / math.log(ratio) + 1e-6).astype(np.int64)
-    used, first = np.unique(index, return_index=True)
+    used, first = np.unique(octave_index(lam * ratio**1e-6, spectrum.mu, ratio), return_index=True)
     starts = curve.times[first]
     ends = np.append(starts[1:], curve.total_steps)
     groups = group(subject.prepared, ratio)
@@ -341,7 +340,7 @@ def _row(name: str, curve: Array, peak: float, bound: float) -> LossRow:
 def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     """Lower edges of the octaves from μ to L, and the share of positive and of negative eigenvalues in each."""
     spectrum = subject.spectrum
-    num = 1 + math.floor((math.log(spectrum.kappa) + EDGE_TOLERANCE) / math.log(2))
+    num = 1 + int(octave_index(spectrum.L, spectrum.mu))
     lower = np.asarray(spectrum.mu * 2.0 ** np.arange(num), dtype=np.float64)
     total = np.zeros(num)
     groups = group(subject.prepared, beta=2.0)
@@ -349,8 +348,7 @@ def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     if isinstance(subject.shape, PowerLaw):
         return lower, total, np.zeros(num)
     below = subject.shape.eigenvalues < 0
-    heights = np.log((np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay) / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(2)).astype(np.int64)
+    index = octave_index(np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay, spectrum.mu)
     negative = np.bincount(index, subject.shape.weights[below], num).astype(np.float64)
     return lower, np.maximum(total - negative, 0.0), negative
 
