@@ -107,6 +107,13 @@ class Schedule(ABC):
         return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
 
 
+def require_schedule(function: str, schedule: object, argument: str = "schedule") -> Schedule:
+    """Return ``schedule``, or raise TypeError in the name of ``function`` if it is not a :class:`Schedule`."""
+    if not isinstance(schedule, Schedule):
+        raise TypeError(_check.sentence(function, argument, "a Schedule", schedule))
+    return schedule
+
+
 def between(weight: Array, lr: float, min_lr: float) -> Array:
     """``lr`` at weight 1, ``min_lr`` at weight 0, both exactly, and the straight line between them."""
     return weight * lr + (1 - weight) * min_lr

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
 
@@ -27,7 +27,7 @@ class Warmup(Schedule):
 
     def __post_init__(self) -> None:
         rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
-        follow = _schedule(self.kind, "schedule", self.schedule)
+        follow = require_schedule(self.kind, self.schedule)
         object.__setattr__(self, "total_steps", rise + follow.total_steps)
         object.__setattr__(self, "lr", follow.lr)
 
@@ -53,7 +53,7 @@ def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
     """
-    follow = _schedule("warmup", "schedule", schedule)
+    follow = require_schedule("warmup", schedule)
     rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
     return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
 
@@ -68,7 +68,7 @@ class Join(Schedule):
     lr: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parts = tuple(_schedule(self.kind, "schedules", part) for part in self.schedules)
+        parts = tuple(require_schedule(self.kind, part, "schedules") for part in self.schedules)
         if not parts:
             _check.refuse(self.kind, "schedules", "at least one schedule", "none")
         object.__setattr__(self, "schedules", parts)
@@ -106,9 +106,3 @@ def join(schedules: Sequence[Schedule]) -> Join:
     array([1. , 1. , 1. , 0.5])
     """
     return Join(tuple(schedules))
-
-
-def _schedule(function: str, argument: str, value: Any) -> Schedule:
-    if not isinstance(value, Schedule):
-        raise TypeError(_check.sentence(function, argument, "a Schedule", value))
-    return value
