@@ -10,9 +10,8 @@ from scipy.optimize import minimize_scalar
 
 from eigencurve._arrays import Array
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay, wsd
+from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.schedules.practical import elastic_step
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.certificate import greedy_schedule
@@ -27,6 +26,7 @@ RATES = frozenset({"lr", "min_lr", "rates"})
 def rescaled(schedule: Schedule, factor: float) -> Schedule:
     """``schedule`` with every learning rate multiplied by ``factor``.
 
+    >>> from eigencurve import cosine
     >>> rescaled(cosine(10, lr=1.0, min_lr=0.1), 0.5)
     Cosine(total_steps=10, lr=0.5, min_lr=0.05)
     """
@@ -62,16 +62,8 @@ def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
 def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str, Schedule]:
     """The schedules of today at peak rate ``lr``, and Eigencurve with its two ways of sharing out the steps."""
     T = total_steps
-    usual: dict[str, Schedule] = {
-        "constant": constant(T, lr),
-        "linear": linear(T, lr),
-        "cosine": cosine(T, lr),
-        "step decay": step_decay(T, lr),
-        "elastic step": elastic_step(T, lr),
-        "exponential": exponential(T, lr, lr / 1000),
-        "inverse time": inverse_time(T, lr, lr / 100),
-        "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
-    }
+    kinds = ("constant", "linear", "cosine", "step_decay", "elastic_step", "exponential", "inverse_time", "wsd")
+    usual = {kind.replace("_", " "): schedule_of_kind(kind, T, lr, **usual_settings(kind, T, lr)) for kind in kinds}
     if spectrum.kappa > 1:
         usual["eigencurve"] = eigencurve(spectrum, T, lr)
         usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
