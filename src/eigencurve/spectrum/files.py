@@ -26,6 +26,7 @@ from eigencurve.spectrum.spectrum import Spectrum
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
 SUFFIXES = (".npz", ".json", ".txt")
+SUFFIX_WORDS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 # What the names of a measurement's arrays begin with in an .npz archive; in JSON they are an object of that name.
 MEASUREMENT = "measurement"
 
@@ -43,7 +44,7 @@ def save_spectrum(
         measurement: how it was measured, to be kept beside it (``estimate.measurement()``); not in a .txt.
     """
     target = Path(path)
-    write_atomically(target, spectrum_bytes(spectrum, _suffix("save_spectrum", target), measurement))
+    write_atomically(target, spectrum_bytes(spectrum, spectrum_suffix("save_spectrum", target), measurement))
 
 
 def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementRecord | None = None) -> bytes:
@@ -83,11 +84,12 @@ def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum,
 
 
 def _load(function: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
-    suffix = _suffix(function, source)
+    suffix = spectrum_suffix(function, source)
     return parse_spectrum(source.read_bytes(), suffix, source)
 
 
-def _suffix(function: str, path: Path) -> str:
+def spectrum_suffix(function: str, path: Path) -> str:
+    """The ending of ``path``, in lower case; raise ValueError unless it is one of ``SUFFIXES``."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         _check.refuse(function, "path", "a file name ending in " + ", ".join(SUFFIXES), str(path))
