@@ -31,7 +31,7 @@ class Piecewise(Schedule):
         if rates[0] <= 0:
             _check.refuse(self.kind, "rates", "> 0 at the first knot", float(rates[0]))
         self._settle(knots=frozen(knots), rates=frozen(rates))
-        _check_table(self)
+        _check_knots(self)
 
     def _rates(self, steps: IntArray) -> Array:
         return np.interp(steps, self.knots, self.rates)
@@ -66,11 +66,11 @@ def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates
     return Piecewise(total, np.asarray(places), np.asarray(rates))
 
 
-def _check_table(table: Piecewise) -> None:
-    knots, rates, last = table.knots, table.rates, table.total_steps - 1
+def _check_knots(schedule: Piecewise) -> None:
+    knots, rates, last = schedule.knots, schedule.rates, schedule.total_steps - 1
     if len(knots) != len(rates):
-        _check.refuse(table.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
+        _check.refuse(schedule.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
     if knots[0] != 0 or (np.diff(knots) <= 0).any() or (len(knots) > 1 and knots[-1] < last):
-        _check.refuse(table.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
+        _check.refuse(schedule.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
     if (rates < 0).any():
-        _check.refuse(table.kind, "rates", ">= 0", float(rates.min()))
+        _check.refuse(schedule.kind, "rates", ">= 0", float(rates.min()))

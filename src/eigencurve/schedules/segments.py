@@ -138,12 +138,7 @@ def breaks(schedule: Schedule) -> IntArray:
         if (right - left <= 1).all():
             return np.unique(np.concatenate(([0, last], right)))
         _require_few(schedule, len(left))
-        left, right = _halves_that_meet(left, right)
-
-
-def _halves_that_meet(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    middle = (left + right) // 2
-    return np.concatenate((left, middle)), np.concatenate((middle, right))
+        left, right = _halves(left, right)
 
 
 def _halves(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:

@@ -36,7 +36,7 @@ class Variances:
 
 
 @dataclass(frozen=True)
-class Problem:
+class MomentProblem:
     """Find z with rows @ masses(z) = values + noise; the noise is white, of variance σ²."""
 
     grid: LogGrid
@@ -157,19 +157,19 @@ def reconciled(masses: Array, rows: Array, values: Array) -> Array:
     return masses
 
 
-def _whitened(grid: LogGrid, rows: Array, values: Array, masses: Array) -> Problem:
+def _whitened(grid: LogGrid, rows: Array, values: Array, masses: Array) -> MomentProblem:
     """The moments in a basis where A diag(q) Aᵀ = I; combinations that vanish on the bulk are left out."""
     scale = 1 / np.sqrt(rows**2 @ masses)
     rows, values = rows * scale[:, None], values * scale
     variances, axes = np.linalg.eigh((rows * masses) @ rows.T)
     kept = variances > _RANK_TOLERANCE * variances[-1]
     whitener = (axes[:, kept] / np.sqrt(variances[kept])).T
-    return Problem(grid, whitener @ rows, whitener @ values)
+    return MomentProblem(grid, whitener @ rows, whitener @ values)
 
 
 def _fit_with_variances(
     grid: LogGrid, rows: Array, values: Array, masses: Array, smoothness: float | None
-) -> tuple[Problem, Fit, Variances]:
+) -> tuple[MomentProblem, Fit, Variances]:
     """Alternate between the noise's metric A diag(q) Aᵀ, the variances, and the fit."""
     variances = Variances(1e-5, smoothness**2 if smoothness else 0.25)
     z = _log_coefficients(grid, masses)
@@ -184,7 +184,7 @@ def _fit_with_variances(
     return problem, fit, variances
 
 
-def _updated(problem: Problem, fit: Fit, variances: Variances, smoothness: float | None) -> Variances:
+def _updated(problem: MomentProblem, fit: Fit, variances: Variances, smoothness: float | None) -> Variances:
     r"""A step to larger evidence (MacKay 1992).
 
     .. math:: \sigma^2 = |r|^2 / (m - \gamma), \qquad \tau^2 = z^\top P z / \gamma_P
@@ -202,12 +202,12 @@ def _updated(problem: Problem, fit: Fit, variances: Variances, smoothness: float
     return Variances(noise, float(np.clip(z @ penalty @ z / determined, low**2, high**2)))
 
 
-def _average_over_atoms(problem: Problem, fit: Fit, variances: Variances, largest: float) -> Array:
+def _average_over_atoms(problem: MomentProblem, fit: Fit, variances: Variances, largest: float) -> Array:
     """Mean of the fits with the atom at zero held at ten masses between 0 and ``largest``."""
     grid, z = without_atom(problem.grid), fit.coefficients[:-1]
     costs, measures = [], []
     for mass in largest * (np.arange(_ATOM_MASSES) + 0.5) / _ATOM_MASSES:
-        rest = Problem(grid, problem.rows[:, :-1], problem.values - mass * problem.rows[:, -1])
+        rest = MomentProblem(grid, problem.rows[:, :-1], problem.values - mass * problem.rows[:, -1])
         fit = _maximise(rest, z, variances)
         z = fit.coefficients
         costs.append(_cost(rest, fit, variances))
@@ -218,7 +218,7 @@ def _average_over_atoms(problem: Problem, fit: Fit, variances: Variances, larges
     return np.asarray(posterior @ np.array(measures) / posterior.sum())
 
 
-def _maximise(problem: Problem, z: Array, variances: Variances) -> Fit:
+def _maximise(problem: MomentProblem, z: Array, variances: Variances) -> Fit:
     """Levenberg-Marquardt from z, to within a small part of the posterior's width."""
     fit, damping = _evaluated(problem, z), 1e-6
     for _ in range(_NEWTON_STEPS):
@@ -229,7 +229,7 @@ def _maximise(problem: Problem, z: Array, variances: Variances) -> Fit:
     return fit
 
 
-def _step(problem: Problem, fit: Fit, variances: Variances, damping: float) -> tuple[Fit, float]:
+def _step(problem: MomentProblem, fit: Fit, variances: Variances, damping: float) -> tuple[Fit, float]:
     """One step that does not raise the cost, and the damping to begin the next one with."""
     z, limit = fit.coefficients, _cost(problem, fit, variances)
     jacobian = _jacobian(problem, fit)
@@ -244,23 +244,23 @@ def _step(problem: Problem, fit: Fit, variances: Variances, damping: float) -> t
     return fit, damping
 
 
-def _evaluated(problem: Problem, z: Array) -> Fit:
+def _evaluated(problem: MomentProblem, z: Array) -> Fit:
     masses = problem.grid.widths * np.exp(np.clip(problem.grid.basis @ z, -100, 20))
     return Fit(z, masses, problem.values - problem.rows @ masses)
 
 
-def _cost(problem: Problem, fit: Fit, variances: Variances) -> float:
+def _cost(problem: MomentProblem, fit: Fit, variances: Variances) -> float:
     """|r|²/σ² + zᵀPz/τ²."""
     z, r = fit.coefficients, fit.residual
     return float(r @ r / variances.noise + z @ problem.grid.penalty @ z / variances.curvature)
 
 
-def _jacobian(problem: Problem, fit: Fit) -> Array:
+def _jacobian(problem: MomentProblem, fit: Fit) -> Array:
     """∂(A q)/∂z."""
     return np.asarray((problem.grid.basis.T @ (problem.rows * fit.masses).T).T)
 
 
-def _hessian(problem: Problem, information: Array, variances: Variances) -> Array:
+def _hessian(problem: MomentProblem, information: Array, variances: Variances) -> Array:
     """JᵀJ/σ² + P/τ², half the second derivative of the cost, with a ridge for what neither determines."""
     ridge = _RIDGE * np.eye(len(information))
     return information / variances.noise + problem.grid.penalty / variances.curvature + ridge
