@@ -106,7 +106,7 @@ def test_numbers_of_numpy_do():
         (lambda: ec.cosine(10.5, 0.1), TypeError, "'total_steps' must be an integer, got 10.5. Other units: epochs"),
         (lambda: ec.wsd(100, 0.1, 10, ec.fraction(0.001)), ValueError,
          r"wsd: 'warmup_steps' must be 0, or at least half a step, got '0.001 of the run: 0.1 of a step'"),
-        (lambda: ec.warmup(ec.cosine(9, 0.1), ec.fraction(1)), ValueError, "< 1 where more steps follow"),
+        (lambda: ec.warmup(ec.cosine(9, 0.1), ec.fraction(1)), ValueError, "< 1 if more steps follow"),
         (lambda: ec.multistep(10, 0.1, [ec.fraction(1)]), ValueError, "'milestones' must be below total_steps = 10"),
         (lambda: ec.fraction(1.5), ValueError, "fraction: 'amount' must be <= 1, got 1.5"),
         (lambda: ec.fraction(-0.5), ValueError, "fraction: 'amount' must be >= 0"),

@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules composed of other schedules: a warmup before one, or several in sequence."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Warmup(Schedule):
 
 
 def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
-    r"""``num_steps`` steps of linear warmup before ``schedule``, which then runs in full.
+    r"""Linear warmup over ``num_steps`` steps, followed by all of ``schedule``.
 
     .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
 
-    The run gets longer by n steps: for T steps in all, make the schedule for T - n. No step has the rate zero,
-    and none repeats f(0). A fraction is one of the run in all, warmup included.
+    The warmup adds n steps to the run: for T steps in total, make ``schedule`` for T - n. No warmup step has rate 0
+    or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
 
     >>> from eigencurve.schedules.classic import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
@@ -90,7 +90,7 @@ class Join(Schedule):
         return pieces
 
     def _split(self, steps: IntArray) -> Iterator[tuple[int, NDArray[np.bool_], IntArray]]:
-        """Every part that some steps fall into: its place, which steps they are, and their own numbers in it."""
+        """For each part that contains some of ``steps``: its place, a mask of those steps, and their numbers in it."""
         ends = np.cumsum([part.total_steps for part in self.schedules])
         place = np.searchsorted(ends[:-1], steps, side="right")
         for i in np.unique(place):
@@ -99,7 +99,7 @@ class Join(Schedule):
 
 
 def join(schedules: Sequence[Schedule]) -> Join:
-    """The given schedules one after the other, each in full; its length is the sum of theirs.
+    """The given schedules in sequence, each in full; the length is the sum of their lengths.
 
     >>> from eigencurve.schedules.classic import constant, linear
     >>> join([constant(2, lr=1.0), linear(2, lr=1.0)]).values()
