@@ -7,29 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.schedules import classic, practical
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import (
-    constant,
-    cosine,
-    exponential,
-    hold_then_decay,
-    inverse_time,
-    linear,
-    multistep,
-    step_decay,
-    wsd,
-)
 from eigencurve.schedules.compose import warmup
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 
 FACTORIES: dict[str, Callable[..., Schedule]] = {
     factory.__name__: factory
     for factory in (
-        eigencurve, constant, cosine, cosine_power, elastic_step, exponential, hold_then_decay, inverse_time, linear,
-        multistep, step_decay, wsd,
+        eigencurve, classic.constant, classic.cosine, practical.cosine_power, practical.elastic_step,
+        classic.exponential, classic.hold_then_decay, classic.inverse_time, classic.linear, classic.multistep,
+        classic.step_decay, classic.wsd,
     )
 }  # fmt: skip
 COMMON = ("spectrum", "total_steps", "lr", "warmup_steps")
