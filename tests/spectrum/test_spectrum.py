@@ -45,7 +45,7 @@ def test_keeps_its_own_copy_of_what_it_is_given():
 @pytest.mark.parametrize(
     ("eigenvalues", "weights", "error", "match"),
     [
-        ([1.0, float("nan")], [1, 1], ValueError, r"'eigenvalues' must be finite, got nan. It stands at position 1"),
+        ([1.0, float("nan")], [1, 1], ValueError, r"'eigenvalues' must be finite, got nan. It is at position 1"),
         ([float("inf")], [1], ValueError, r"'eigenvalues' must be finite, got inf"),
         ([1.0, 2.0], [1, float("nan")], ValueError, r"'weights' must be finite"),
         ([1.0, 2.0], [1, -0.5], ValueError, r"'weights' must be >= 0, got -0.5"),
