@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -162,6 +163,9 @@ class Staircase(Schedule):
     def _rates(self, steps: IntArray) -> Array:
         with np.errstate(over="ignore"):  # below the smallest float the rate is 0
             return self.lr / np.float_power(self.decay_factor, self._piece(steps))
+
+    @abstractmethod
+    def _piece(self, steps: IntArray) -> IntArray: ...
 
 
 @dataclass(frozen=True, eq=False)
