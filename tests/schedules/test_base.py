@@ -1,4 +1,4 @@
-"""The base classes themselves; what every schedule promises is in test_contract.py."""
+"""The base classes; test_contract.py tests what holds for every schedule."""
 
 from dataclasses import dataclass
 from typing import ClassVar

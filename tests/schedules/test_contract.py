@@ -1,4 +1,4 @@
-"""What every schedule promises."""
+"""The contract that every schedule fulfils."""
 
 import copy
 import json
@@ -125,7 +125,7 @@ def test_refuses_a_bad_horizon(make, total_steps, error):
 
 
 def without_arithmetic(make):
-    """The multistep maker compares its milestones with T; give it none."""
+    """The same maker, but without the milestones of multistep, which it compares with T."""
     return (lambda T, lr: ec.multistep(T, lr, [])) if make is MAKERS["multistep"] else make
 
 

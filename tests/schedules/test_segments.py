@@ -1,4 +1,4 @@
-"""The table for compiled steps, against the schedules themselves."""
+"""Compiled segments compared with the schedules themselves."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.schedules.segments import SMALLEST, breaks, evaluate, segments_of
 
 every_schedule = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())
-# The same kinds with settings that suit a long run.
+# The same kinds, with settings for a long run.
 LONG = {
     **ALL,
     "multistep": lambda T, lr: ec.multistep(T, lr, [3, T // 3, T - 2]),
@@ -26,7 +26,7 @@ STEPS = [make for name, make in LONG.items() if "step" in name or name == "hold_
 
 
 def relative_error(found, wanted):
-    """What is below float32's smallest normal number counts as zero."""
+    """Values below the smallest normal float32 count as zero."""
     return np.abs(found - wanted) / np.maximum(wanted, SMALLEST) * (np.abs(found - wanted) > SMALLEST)
 
 

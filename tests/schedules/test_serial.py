@@ -1,4 +1,4 @@
-"""What :func:`schedule_from_dict` refuses; that every schedule round-trips is in test_contract.py."""
+"""Restoring schedules and rejecting invalid settings; test_contract.py tests the round trip of every schedule."""
 
 import pytest
 

@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.schedules.units import nearest_step, whole_steps
 
 SPECTRUM = ec.Spectrum([1.0, 2.0, 4.0], [16, 4, 1])
-# Every function of a length, with the lengths as they are given on the left and in plain steps on the right.
+# Every function that takes a length: with a Length on the left, and with the equal number of steps on the right.
 PAIRS = [
     (lambda n: ec.constant(n, 0.1), 1000),
     (lambda n: ec.inverse_time(n, 0.1, 0.01), 1000),

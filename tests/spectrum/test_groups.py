@@ -18,7 +18,7 @@ betas = st.sampled_from([1.2, 1.7, 2.0, 5.0])
 def test_counts_match_the_definition(pairs, beta):
     s = ec.Spectrum(*zip(*pairs, strict=True))
     heights = np.log(s.eigenvalues / s.mu) / math.log(beta)
-    # Within 1e-12 of an edge we and the transcription may choose different groups.
+    # Within 1e-12 of an edge, the code and the transcription may choose different groups.
     assume((np.abs(heights - np.rint(heights))[s.eigenvalues > s.mu] > 1e-9).all())
     literal = reference.group_counts(s.eigenvalues.tolist(), s.weights.tolist(), beta)
     g = ec.group(s, beta)
@@ -126,8 +126,8 @@ def test_the_table_of_extra_terms(name, data_path):
     total = np.loadtxt(path)[:, 1].sum()
     assert p.kappa == pytest.approx(kappa, rel=2e-3)
     assert ec.extra_term(p) == pytest.approx(normalised, abs=0.005)
-    # ImageNet: the published file gives 12.57 and not the table's 12.61 (docs/spectra.md); the others agree.
+    # For ImageNet the published file gives 12.57, not the table's 12.61 (docs/spectra.md); the others agree.
     assert ec.extra_term(p) * total == pytest.approx(as_published, abs=0.05 if "imagenet" in name else 0.005)
     assert math.log2(steps) == pytest.approx(16.25 if "cifar" in name else 18.78, abs=0.006)
-    assert ec.extra_term(p) < math.log2(p.kappa) + 1  # the worst case: all groups alike
+    assert ec.extra_term(p) < math.log2(p.kappa) + 1  # the worst case: equal shares in all groups
     assert ec.extra_term(p) < math.log2(steps)

@@ -12,7 +12,7 @@ from eigencurve.spectrum.likelihood import exponent_and_error, height_variance, 
 
 @given(rate=st.floats(-20, 20), span=st.floats(0.1, 30))
 def test_moments_of_the_truncated_exponential(rate, span):
-    # Scaled by the largest value of the density, so that quad sees nothing above 1.
+    # Scaled by the largest value of the density, so quad sees no value above 1.
     density = lambda x: math.exp(-rate * x + min(0.0, rate) * span)  # noqa: E731
     points = [span * (1 - 1e-3), span * 1e-3]
     mass, first, second = (
@@ -24,7 +24,7 @@ def test_moments_of_the_truncated_exponential(rate, span):
 
 
 def test_the_error_is_the_spread_of_the_fits():
-    """500 samples of 400 eigenvalues: the spread of the fitted exponents is the error that each reports."""
+    """500 samples of 400 eigenvalues: the spread of the fitted exponents equals the error that each fit reports."""
     rng = np.random.default_rng(1)
     span = math.log(1e4)
     fits = []
@@ -50,7 +50,7 @@ def test_the_exponent_maximises_the_likelihood(heights):
         return a * (weights @ x) + math.log(mass)
 
     best = minimize_scalar(minus_log_likelihood, bounds=(-20, 20), method="bounded", options={"xatol": 1e-9})
-    # The minimum is flat: a value good to 1e-16 places it to about 1e-7.
+    # The minimum is flat: function values accurate to 1e-16 locate it to about 1e-7.
     assert exponent_and_error(np.exp(x), weights, count=len(x))[0] == pytest.approx(best.x, abs=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""The parts of the fit; the spectra that it gives are in test_quadrature.py."""
+"""The steps of the fit; test_quadrature.py tests the resulting spectra."""
 
 import numpy as np
 import pytest
@@ -69,8 +69,8 @@ def test_the_fit_of_the_whole_spectrum_is_close_to_its_distribution():
         assert masses[points < edge].sum() == pytest.approx((edge > EIGENVALUES).mean(), abs=0.03)
 
 
-def test_a_bulk_that_is_no_density_comes_back_as_its_nodes():
-    """Thirty eigenvalues of very different weight, through 20 steps: σ is far above a tenth."""
+def test_a_bulk_without_a_density_is_returned_as_its_nodes():
+    """Thirty eigenvalues of very different weights after 20 steps: σ is far above 0.1."""
     rng = np.random.default_rng(1)
     alphas, betas = lanczos_of_spectrum(rng.standard_normal(30), rng.random(30) ** 6, 20)
     nodes, vectors = np.linalg.eigh(np.diag(alphas) + np.diag(betas[:-1], 1) + np.diag(betas[:-1], -1))

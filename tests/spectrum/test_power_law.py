@@ -69,6 +69,6 @@ def test_refuses_to_fit_a_point():
 def test_a_published_spectrum_is_a_power_law_above_its_bulk(data_path):
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_imagenet.txt")), weight_decay=1e-4)
     law = ec.fit_power_law(p)
-    # Recorded from this fit; the paper shows the law in a figure and gives no number.
+    # Recorded from this fit: the paper shows the law in a figure, without a number.
     assert law.alpha == pytest.approx(1.23, abs=0.01)
     assert 0 < law.distance < 0.25
