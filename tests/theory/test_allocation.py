@@ -89,7 +89,7 @@ def test_the_schedule_is_eigencurve_at_one_over_l(s, T, kind):
 
 @pytest.mark.parametrize(
     ("lengths", "match"),
-    [([1.0], "2 numbers >= 0"), ([3.0, -1.0], "2 numbers >= 0"), ([0.5, 0.7], "of a whole sum"), ([0, 0], "whole sum")],
+    [([1.0], "2 numbers >= 0"), ([3.0, -1.0], "2 numbers >= 0"), ([0.5, 0.7], "a whole sum"), ([0, 0], "whole sum")],
 )
 def test_refuses_bad_lengths(lengths, match):
     with pytest.raises(ValueError, match=match):
