@@ -47,7 +47,7 @@ def error(q, f, tolerance):
 @pytest.mark.parametrize("name", PIECES)
 def test_constant_pieces_are_exact(name, noise):
     q = ec.NoisyQuadratic(S, noise, 1.0)
-    # blocks too short to matter hide a change of the rate: none at this tolerance but in the last few steps
+    # A block with a tiny sum of rates may contain a jump; this stiffness makes such blocks single steps.
     exact = q.loss_curve(PIECES[name], MARKS.tolist())
     curve = block_curve(q.nodes, blocks_of(PIECES[name], MARKS, stiffness=1e9))
     assert_allclose(curve.bias, exact.bias, rtol=1e-9, atol=1e-300)
@@ -57,7 +57,7 @@ def test_constant_pieces_are_exact(name, noise):
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e4])
 @pytest.mark.parametrize("name", SMOOTH)
 def test_the_loss_all_along_the_run_is_within_a_twentieth_of_a_percent(name, noise):
-    """Measured: at most 3.1e-4, for an initial rate of 1.9/L and noise that dwarfs the initial error."""
+    """The largest error measured is 3.1e-4, at initial rate 1.9/L with noise far above the initial error."""
     assert error(ec.NoisyQuadratic(S, noise, 1.0), SMOOTH[name], 0.02) < 5e-4
 
 
@@ -70,7 +70,7 @@ def test_finer_blocks_are_better(name):
 @settings(max_examples=60)
 @given(q=problems(), data=st.data())
 def test_any_problem_and_any_schedule(q, data):
-    """Short runs of wild rates: where every step is a block, blocks are the recursion itself."""
+    """Short runs with arbitrary rates: if every step is a block, the blocks are the recursion itself."""
     f = data.draw(schedules(1.9 / q.spectrum.L, max_steps=60))
     marks = np.unique([0, f.total_steps // 2, f.total_steps])
     curve = block_curve(q.nodes, blocks_of(f, marks, 0.0, stiffness=1e12))
@@ -90,7 +90,7 @@ def test_blocks_cover_the_run(data):
     assert blocks.counts.sum() == f.total_steps
     assert np.concatenate(([0], np.cumsum(blocks.counts)))[blocks.ends].tolist() == marks.tolist()
     assert blocks.peak == values.max()
-    # a part too short to matter is Simpson's mean of what may be a jump: at most 1/40 of a step of the peak rate
+    # A block with a tiny sum of rates may contain a jump, for which Simpson's mean is off by up to 1/40 peak step.
     assert_allclose(blocks.counts @ blocks.rates, values.sum(), rtol=1e-3, atol=0.03 * values.max() * len(blocks))
 
 
@@ -141,7 +141,7 @@ def test_momentum_is_refused():
 
 
 def test_on_the_published_spectrum(data_path):
-    """5,000 eigenvalues; the compressed nodes' own error is among what is measured."""
+    """5,000 eigenvalues; the measured error includes that of the compressed nodes."""
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     marks = np.array([100, 1000, 5000])

@@ -17,7 +17,7 @@ EVALUATORS = (StepEvaluator, BlockEvaluator)
 
 
 class Recorder:
-    """An evaluator that notes what it is asked."""
+    """An evaluator that records its calls."""
 
     def __init__(self, inner):
         self.inner, self.nodes, self.few = inner, inner.nodes, inner.few
@@ -44,17 +44,17 @@ class Recorder:
 
 
 def losses_of_both(q, T, max_lr):
-    """The exact losses of what the two searches found."""
+    """The exact losses of the schedules that the two searches find."""
     return [q.expected_loss(search(kind(q.nodes), q.spectrum, T, max_lr).schedule) for kind in EVALUATORS]
 
 
 @pytest.mark.parametrize("noise", [1.0, 1e4])
 @pytest.mark.parametrize("T", [1, 7, 300, 3_910])
 def test_both_searches_find_the_same_loss(T, noise):
-    """Up to 512 steps every step is a block, and both compute the same loss: they differ by the stop of L-BFGS.
+    """Up to 512 steps, every step is a block and both losses are the same: only the stop of L-BFGS differs.
 
-    In longer runs a block evaluator sees a straight line as constant pieces. At a minimum this costs the square of the
-    relative change of the rate from knot to knot, about 1/256 where the knots are even: 1.5e-5 at most.
+    In longer runs the blocks replace straight lines by constant pieces. The loss then changes by about the square of
+    the relative change of the rate between knots, which is 1/256 for the evenly spaced ones: 1.5e-5.
     """
     q = ec.NoisyQuadratic(LAW, noise, 1.0)
     steps, blocks = losses_of_both(q, T, 2 / LAW.L)
@@ -66,7 +66,7 @@ def test_both_searches_find_the_same_loss(T, noise):
     [(FEW, 10.0, 700), (FEW, 100.0, 5000), (ec.PowerLaw(0.8, 1e-3, 10.0).spectrum(64), 50.0, 5000)],
 )
 def test_both_searches_agree_on_other_problems(spectrum, noise, T):
-    """The tolerance is that of the test above."""
+    """The tolerance has the same reason as in the test above."""
     steps, blocks = losses_of_both(ec.NoisyQuadratic(spectrum, noise, 1.0), T, 2 / spectrum.L)
     assert_allclose(blocks, steps, rtol=2e-5)
 
@@ -105,7 +105,7 @@ def test_the_search_by_blocks_keeps_to_its_limits(q, T, cap):
 
 @pytest.mark.parametrize("noise", [1.0, 1e4])
 def test_both_find_the_same_scale(noise):
-    """The loss is flat at the best scale, so the coarse blocks cost only the square of their error: 3e-5 measured."""
+    """The loss is flat at the best scale, so it grows with the square of the blocks' error: 3e-5 measured."""
     q = ec.NoisyQuadratic(LAW, noise, 1.0)
     for f in (ec.eigencurve(LAW, 5000, 0.1), ec.cosine(5000, 0.1, 0.001), ec.step_decay(5000, 0.1)):
         steps, blocks = (tune(kind(q.nodes), f, 2 / LAW.L) for kind in EVALUATORS)
@@ -153,7 +153,7 @@ def test_momentum_is_refused_by_blocks():
 
 
 def test_a_million_steps_on_the_published_spectrum(data_path):
-    """Not below the certificate, and not above tuned Eigencurve, by the exact recursion on few nodes."""
+    """The loss is above the certificate and, by the exact recursion on fewer nodes, below tuned Eigencurve."""
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     found = search(BlockEvaluator(q.nodes), p, 10**6, 2 / p.L)
@@ -169,6 +169,6 @@ def test_the_best_schedule_of_39_100_steps(data_path):
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     found = search(BlockEvaluator(q.nodes), p, 39_100, 2 / p.L)
-    assert_allclose(q.expected_loss(found.schedule), 0.23294, rtol=3e-5)  # 2e-5, and half a unit of the last digit
+    assert_allclose(q.expected_loss(found.schedule), 0.23294, rtol=3e-5)  # 2e-5 as above, plus the rounding of 0.23294
     assert_allclose(found.loss, 0.23294, rtol=1e-3)
     assert np.all(found.schedule.values() >= 0)

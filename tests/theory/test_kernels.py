@@ -70,5 +70,5 @@ def test_the_gradient_of_a_block_is_the_sum_over_its_steps(q, data):
     assert_allclose(loss, exact, rtol=1e-9, atol=1e-280)
     sums = np.add.reduceat(slopes, np.concatenate(([0], np.cumsum(counts)[:-1])))
     scale = float(nodes.weights @ (nodes.lam * (nodes.noise + nodes.error)))
-    # near x = 2 the closed form subtracts numbers 1/(2 - x) times as large as their difference
+    # near x = 2 the closed form subtracts numbers that are 1/(2 - x) times as large as the result
     assert_allclose(gradient, sums, rtol=1e-6, atol=1e-7 * scale + 1e-280)

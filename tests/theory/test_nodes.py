@@ -14,7 +14,7 @@ LAWS = {alpha: ec.PowerLaw(alpha, 1e-3, 10.0).spectrum(3000) for alpha in (0.5, 
 @pytest.mark.parametrize("alpha", LAWS)
 @pytest.mark.parametrize("top", [1.0, 1.9, 1.99, 2.0])
 def test_a_few_nodes_give_the_loss_of_many(alpha, top):
-    """Up to the largest rate of all: at 2/L the variance of the largest eigenvalue never comes to rest."""
+    """Up to 2/L, the largest stable rate, at which the variance of the largest eigenvalue never settles."""
     spectrum = LAWS[alpha]
     nodes = ec.NoisyQuadratic(spectrum, 1e4, 1.0).nodes
     few = compress(nodes, num_cells=64)

@@ -18,7 +18,7 @@ def test_only_rate_times_eigenvalue_matters(q, scale, data):
     s = q.spectrum
     other = ec.NoisyQuadratic(ec.Spectrum(s.eigenvalues * scale, s.weights), q.noise, q.initial_error)
     g = ec.piecewise(f.total_steps, np.arange(f.total_steps), f.values() / scale)
-    # x is off by 1e-16, and so is 1 - x, which may be zero
+    # x and 1 - x have an error of 1e-16, and 1 - x may be zero
     size = q.initial_error.max() + q.noise.max()
     assert_allclose(other.expected_loss(g), q.expected_loss(f), rtol=1e-9, atol=1e-25 * size)
 

@@ -30,7 +30,7 @@ def test_is_the_literal_loop(q, data):
     ids=lambda f: f.kind,
 )
 def test_the_closed_form_of_equal_rates_is_exact(f):
-    """Against 80-bit floats: over so many steps the float64 loop itself is off by more than 1e-12."""
+    """Compared with 80-bit floats, because over so many steps the float64 loop itself is off by more than 1e-12."""
     q = ec.NoisyQuadratic(S, noise=3.0, initial_error=[1.0, 2.0, 3.0, 4.0])
     bias, variance = reference.parts(*pieces(q), f.values().tolist(), number=np.longdouble)
     parts = q.loss_parts(f)
@@ -48,7 +48,7 @@ def test_a_rate_at_the_edge_of_stability_keeps_the_bias_and_adds_the_noise():
 def test_momentum_is_the_two_by_two_recursion(q, data):
     f = data.draw(schedules(2 / q.spectrum.L, max_steps=60))
     expected = reference.momentum_loss(*pieces(q), f.values().tolist(), q.momentum)
-    # Moments cancel where momentum overshoots: the error is that of the largest, which grows no further than this.
+    # When momentum overshoots, moments cancel; the error is relative to the largest one, which stays below this.
     scale = (q.initial_error.max() + q.noise.max()) / (1 - q.momentum) ** 2
     assert_allclose(q.expected_loss(f), expected, rtol=1e-10, atol=1e-11 * scale)
 
@@ -68,7 +68,7 @@ def test_octaves_and_curve_add_up(q, data):
     assert parts.octave.tolist() == ec.group(q.spectrum).index.tolist()
     assert (curve.steps[0], curve.steps[-1]) == (0, f.total_steps)
     assert_allclose(curve.loss[0], 0.5 * q.spectrum.weights @ q.initial_error, rtol=1e-12)
-    # Stopping between two of its points may split a run of equal rates: the same to rounding.
+    # A point of the curve may split a run of equal rates, which changes the rounding.
     assert_allclose(curve.loss[-1], parts.loss, rtol=1e-12, atol=1e-280)
     assert_allclose(curve.octave_bias.sum(axis=1), curve.bias, rtol=1e-12, atol=1e-280)
 

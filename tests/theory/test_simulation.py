@@ -11,7 +11,7 @@ def test_agrees_with_sgd_itself(f, momentum):
     q = ec.NoisyQuadratic(S, noise=[1.0, 0.5, 2.0, 0.1], initial_error=[4.0, 1.0, 0.0, 2.0], momentum=momentum)
     run = q.simulate(f, seed=7, num_replicas=4000)
     assert len(run.losses) == 4000
-    # Nine comparisons: 4 standard errors are passed by chance once in 1,700 times, and the seed is fixed.
+    # Nine comparisons exceed 4 standard errors by chance once in 1,700 times, and the seed is fixed.
     assert abs(run.mean - q.expected_loss(f)) < 4 * run.standard_error
     assert run.standard_error < 0.05 * run.mean
 
