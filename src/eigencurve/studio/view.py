@@ -12,18 +12,19 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_density
+from eigencurve.spectrum.groups import extra_term, group, log_density, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
-from eigencurve.theory.block_search import best_scale
 from eigencurve.theory.blocks import Blocks, block_curve, blocks_of, peak_rate
 from eigencurve.theory.certificate import certificates
+from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.tuning import rescaled
+from eigencurve.theory.tuning import best_scale, rescaled
 
 BEST = "best"
 # Times at which losses are given, evenly spaced and geometrically from the first step on.
@@ -34,8 +35,6 @@ NUM_DRAWN, NUM_LATE = 121, 40
 # in a row differ by more than PROMISED.
 RESOLUTIONS = ((32, 0.1), (64, 0.02), (128, 0.005), (256, 0.001))
 PROMISED = 0.01
-# The best scale of a schedule is looked for on this one: the loss is flat there.
-SCALE_RESOLUTION = (32, 0.25)
 # Intervals that a table shows one by one; where there are more, they are summed by octave.
 MOST_INTERVALS = 32
 
@@ -194,17 +193,12 @@ def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, fl
 def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
     """How the page makes a schedule of that kind.
 
-    Exponential and inverse time decay never reach 0: without a last rate they end at lr/1000 and lr/100.
+    Exponential and inverse time decay never reach 0: without a last rate above 0 they end at their usual one.
     """
-    own: dict[str, object] = {}
-    if kind == "eigencurve":
-        own = {"beta": settings.beta, "allocation": settings.allocation}
-    if kind == "wsd":
-        own["decay_steps"] = max(1, settings.total_steps // 5)
-    if kind in ("exponential", "inverse_time"):
-        own["min_lr"] = settings.min_lr or settings.lr / (1000 if kind == "exponential" else 100)
-    elif settings.min_lr is not None and kind in ("eigencurve", "cosine", "cosine_power", "linear", "wsd"):
-        own["min_lr"] = settings.min_lr
+    usual = usual_settings(kind, settings.total_steps, settings.lr)
+    last = settings.min_lr or usual.get("min_lr", settings.min_lr)
+    chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
+    own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
     return Recipe(kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay)
 
@@ -253,8 +247,7 @@ def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Inte
     lengths = np.diff(curve.times)
     lam = np.diff(curve.denominators) / lengths * spectrum.L
     ratio = beta if beta > 1 and len(lengths) <= MOST_INTERVALS else 2.0
-    index = np.floor(np.log(lam / spectrum.mu) / math.log(ratio) + 1e-6).astype(np.int64)
-    used, first = np.unique(index, return_index=True)
+    used, first = np.unique(octave_index(lam * ratio**1e-6, spectrum.mu, ratio), return_index=True)
     starts = curve.times[first]
     ends = np.append(starts[1:], curve.total_steps)
     groups = group(subject.prepared, ratio)
@@ -281,8 +274,8 @@ def loss_view(settings: Settings, subject: Subject, schedules: Mapping[str, Sche
     """
     problem, max_lr = problem_of(settings, subject)
     nodes, marks = problem.nodes, marks_for(settings.total_steps)
-    few = compress(nodes, SCALE_RESOLUTION[0])
-    scales = {name: _scale(settings, few, schedule, max_lr, name) for name, schedule in schedules.items()}
+    evaluator = BlockEvaluator(nodes)
+    scales = {name: _scale(settings, evaluator, schedule, max_lr, name) for name, schedule in schedules.items()}
     stiffness = max_lr * problem.spectrum.L
     coarse: dict[str, Array] = {}
     for num_cells, tolerance in RESOLUTIONS:
@@ -308,13 +301,13 @@ def marks_for(total_steps: int) -> IntArray:
     return np.unique(np.concatenate((even, early)).round().astype(np.int64))
 
 
-def _scale(settings: Settings, nodes: Nodes, schedule: Schedule, max_lr: float, name: str) -> float:
+def _scale(settings: Settings, evaluator: BlockEvaluator, schedule: Schedule, max_lr: float, name: str) -> float:
     """What the rates of a schedule are multiplied by on the quadratic."""
     if name == BEST or settings.scale == "given":
         return 1.0
     if settings.scale == "theory":
         return max_lr / 2 / peak_rate(schedule)
-    return best_scale(nodes, blocks_of(schedule, np.array([schedule.total_steps]), SCALE_RESOLUTION[1]), max_lr)
+    return best_scale(evaluator, schedule, max_lr)
 
 
 def _curve(nodes: Nodes, blocks: Blocks) -> Array:
@@ -341,7 +334,7 @@ def _row(name: str, curve: Array, peak: float, bound: float) -> LossRow:
 def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     """Lower edges of the octaves from μ to L, and the share of positive and of negative eigenvalues in each."""
     spectrum = subject.spectrum
-    num = 1 + math.floor((math.log(spectrum.kappa) + EDGE_TOLERANCE) / math.log(2))
+    num = 1 + int(octave_index(spectrum.L, spectrum.mu))
     lower = np.asarray(spectrum.mu * 2.0 ** np.arange(num), dtype=np.float64)
     total = np.zeros(num)
     groups = group(subject.prepared, beta=2.0)
@@ -349,8 +342,7 @@ def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     if isinstance(subject.shape, PowerLaw):
         return lower, total, np.zeros(num)
     below = subject.shape.eigenvalues < 0
-    heights = np.log((np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay) / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(2)).astype(np.int64)
+    index = octave_index(np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay, spectrum.mu)
     negative = np.bincount(index, subject.shape.weights[below], num).astype(np.float64)
     return lower, np.maximum(total - negative, 0.0), negative
 

@@ -49,7 +49,7 @@ def test_the_best_one_has_the_best_expected_loss_and_the_given_rate():
 
 
 def test_unknown_ones_are_refused():
-    with pytest.raises(ValueError, match="'schedule' must be one of the grids', got 'magic'"):
+    with pytest.raises(ValueError, match=r"'kind' must be one of 'eigencurve', .*, got 'magic'"):
         make_schedule({"schedule": "magic", "lr": 1.0}, 10, {})
 
 

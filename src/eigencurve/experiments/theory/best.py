@@ -12,10 +12,10 @@ from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.page import ResultsPage
 from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.spectrum.spectrum import prepare
+from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.tuning import classic_schedules
 
 WEIGHT_DECAY = 5e-4
 # (T, σ²): 100 epochs of 391 batches with little and with much noise, and 10 epochs with much noise.
