@@ -23,10 +23,10 @@ def test_schedules_without_a_mean_are_not_ranked():
 
 def test_the_best_and_those_close_to_it():
     found = trials(a=(50.0, 52.0), b=(50.5, 51.0), c=(10.0, 11.0))
-    expected = "Best accuracy: a, 51.000000 ± 1.414214. Within two standard errors: b."
+    expected = "Best accuracy: a (51.000000 ± 1.414214). Within two standard errors: b."
     assert best_sentence("accuracy", found, minimise=False) == expected
     lone = best_sentence("loss", found, minimise=True, number=lambda t: t.text(1))
-    assert lone == "Best loss: c, 10.5 ± 0.7. No other is within two standard errors."
+    assert lone == "Best loss: c (10.5 ± 0.7). No other is within two standard errors."
     assert best_sentence("loss", trials(a=()), minimise=True) == "Best loss: none, every trial diverged."
 
 

@@ -15,7 +15,7 @@ def table(published, **accuracies):
 
 def test_the_best_and_how_the_paper_compares():
     claims = table({"a": ["70.00"], "b": ["80.00"]}, a=((50.0, 52.0), 0), b=((50.5, 51.0), 0)).claims()
-    assert claims[0] == "Best test accuracy (%): a, 51.00 ± 1.41. Within two standard errors: b."
+    assert claims[0] == "Best test accuracy (%): a (51.00 ± 1.41). Within two standard errors: b."
     assert claims[1].endswith("b is best there but number 2 here, 0.2 standard errors behind a.")
 
 

@@ -39,8 +39,8 @@ def best_sentence(
         return f"Best {what}: none, every trial diverged."
     best = trials[names[0]]
     close = [name for name in names[1:] if standard_errors(best, trials[name]) < CLOSE]
-    rest = f"Within two standard errors: {', '.join(close)}." if close else "No other is within two standard errors."
-    return f"Best {what}: {names[0]}, {number(best)}. {rest}"
+    rest = f"Within two standard errors: {'; '.join(close)}." if close else "No other is within two standard errors."
+    return f"Best {what}: {names[0]} ({number(best)}). {rest}"
 
 
 def paper_sentence(trials: Mapping[str, Trials], published: Mapping[str, str], minimise: bool) -> str:

@@ -35,7 +35,7 @@ def make(request: Request) -> ResultsPage:
     large = [_in_new_process(*budget) for budget in LARGE_BUDGETS]
     small = resnet20_rows(operator)
     parts = [
-        f"{torch.get_num_threads()} threads, seed {SEED}.",
+        f"Number of threads: {torch.get_num_threads()}. Seed: {SEED}.",
         f"## ResNet-20 (272,474 parameters), trained, {NUM_IMAGES} images of CIFAR-10",
         f"The error is the largest abs ln(f/f_full) of the schedule (T = {TYPICAL_STEPS:,}, weight decay"
         f" {WEIGHT_DECAY:g}), where f_full comes from the longest run with all vectors. There is one seed and the error"

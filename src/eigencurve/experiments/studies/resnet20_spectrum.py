@@ -112,7 +112,7 @@ def resnet20_operator(data: Path | None = None) -> HessianOperator:
 def times_of(operator: HessianOperator) -> str:
     """Duration of calls of ``estimate_spectrum``: with 100 products, and until the schedule has settled."""
     words = []
-    for settle, what in ((None, "100 products"), (0.02, "settle=0.02")):
+    for settle, what in ((None, "num_steps=100"), (0.02, "settle=0.02")):
         begun = time.monotonic()
         found = estimate_spectrum(operator, 100, seed=SEED, settle=settle, weight_decay=WEIGHT_DECAY)
         words.append(f"{what}: {time.monotonic() - begun:.0f} s, {found.num_products} products")
