@@ -96,7 +96,7 @@ class TrainingCrop:
     The crop has 8 % to 100 % of the area, uniformly, and an aspect ratio of 3/4 to 4/3, uniformly in its logarithm. If
     ten tries find none inside the image, it is the largest centred crop with an allowed aspect ratio.
 
-    Reference: Szegedy et al., CVPR 2015, as it is commonly implemented.
+    Reference: Szegedy et al., CVPR 2015, as commonly implemented.
     """
 
     seed: int
