@@ -38,7 +38,7 @@ class Trap:
 
 
 BAD = {
-    "another ending": ("spectrum.pkl", pickle.dumps([1.0]), "'file' must be one that ends in npz, json, txt"),
+    "another ending": ("spectrum.pkl", pickle.dumps([1.0]), "'file' must be one that ends in .npz, .json, .txt"),
     "no ending": ("spectrum", b"1 1", "one that ends in"),
     "empty": ("a.txt", b"", "not empty"),
     "words": ("a.txt", b"once upon a time", "two numbers a line.*line 1"),
