@@ -66,7 +66,9 @@ PowerLawExponent = Annotated[
 Kappa = Annotated[float | None, typer.Option(help="Condition number L/mu of the power law.")]
 WeightDecay = Annotated[
     float | None,
-    typer.Option(help="Weight decay of the training run. Default: the one of the spectrum; 5e-4 for a power law."),
+    typer.Option(
+        help="Weight decay of the training run. Default: the value stored with the spectrum; 5e-4 for a power law."
+    ),
 ]
 Kind = Annotated[
     str,

@@ -31,11 +31,9 @@ def report(
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
     lr: Annotated[float, typer.Option(help="Initial learning rate; with --warmup, the peak rate.")] = 0.1,
-    min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: not fixed.")] = None,
+    min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: determined by the curve.")] = None,
     warmup: options.Warmup = "0",
-    beta: Annotated[
-        float, typer.Option(help="Eigenvalues within this ratio form a group; 1 is the limit of fine groups.")
-    ] = 2.0,
+    beta: Annotated[float, typer.Option(help="Ratio of the group edges; 1 is the limit of fine groups.")] = 2.0,
     allocation: Annotated[str, typer.Option(help="How steps are divided among the groups: sqrt or optimal.")] = "sqrt",
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
@@ -47,9 +45,10 @@ def report(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Write an HTML page with spectrum, schedule, comparison and runs.
+    """Write a self-contained HTML report.
 
-    The page is self-contained: it works offline and needs no other file.
+    It shows the spectrum, the schedule with code, a comparison with other schedules and, with --store, finished runs.
+    The page works offline and needs no other file.
 
     \b
     Examples:

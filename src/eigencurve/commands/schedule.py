@@ -40,7 +40,7 @@ def schedule(
     weight_decay: options.WeightDecay = None,
     beta: Annotated[
         float | None,
-        typer.Option(help="eigencurve: eigenvalues within this ratio form a group (2); 1 is the limit of fine groups."),
+        typer.Option(help="eigencurve: ratio of the group edges, 2 by default; 1 is the limit of fine groups."),
     ] = None,
     allocation: Annotated[
         str | None, typer.Option(help="eigencurve: how steps are divided among the groups, sqrt or optimal.")
@@ -54,7 +54,7 @@ def schedule(
         typer.Option("--r", help="elastic_step: the rate halves each time the remaining steps shrink by this factor."),
     ] = None,
     factor: Annotated[
-        float | None, typer.Option(help="Kinds with steps: factor by which each step divides the rate.")
+        float | None, typer.Option(help="step_decay, multistep, hold_then_decay: factor by which the rate is divided.")
     ] = None,
     num_intervals: Annotated[int | None, typer.Option(help="step_decay: number of intervals.")] = None,
     milestones: Annotated[
@@ -77,7 +77,7 @@ def schedule(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Make a learning-rate schedule: show it, export it, or print code.
+    """Make a learning-rate schedule, export it, or print code.
 
     By default it is the Eigencurve schedule for the given spectrum. Other kinds need no spectrum.
 

@@ -14,10 +14,10 @@ from typer.core import TyperCommand, TyperGroup
 # The commands and the first line of their help. A test checks that it matches the docstring of the command.
 COMMANDS = {
     "estimate": "Measure the Hessian spectrum of a PyTorch model.",
-    "schedule": "Make a learning-rate schedule: show it, export it, or print code.",
+    "schedule": "Make a learning-rate schedule, export it, or print code.",
     "compare": "Compare schedules by their expected loss.",
     "optimal": "Search for the numerically best schedule.",
-    "report": "Write an HTML page with spectrum, schedule, comparison and runs.",
+    "report": "Write a self-contained HTML report.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the spectra that ship with the package.",
     "reproduce": "Make a table of the paper, or list those that can be made.",

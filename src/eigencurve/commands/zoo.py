@@ -36,7 +36,7 @@ def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
 
 @app.command()
 def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
-    """Describe a spectrum of the zoo at the weight decay it was measured with.
+    """Describe a spectrum of the zoo.
 
     \b
     Example:
