@@ -10,7 +10,8 @@ import eigencurve as ec
 from eigencurve.planning.labels import BEST
 from eigencurve.planning.loss_view import PROMISED, loss_view, marks_for
 from eigencurve.planning.subject import law_subject, zoo_subject
-from eigencurve.theory.block_search import search_blocks
+from eigencurve.theory.evaluators import BlockEvaluator
+from eigencurve.theory.optimal import search
 from eigencurve.theory.tuning import rescaled
 
 T = 2000
@@ -82,7 +83,7 @@ def test_rates_beyond_the_quadratics_limit_diverge():
 
 def test_the_numerically_best_schedule_keeps_its_rates():
     q = ec.NoisyQuadratic(LAW.spectrum, 1e4, 1.0)
-    best = search_blocks(q.spectrum, q.nodes, T, 2 / q.spectrum.L).schedule
+    best = search(BlockEvaluator(q.nodes), q.spectrum, T, 2 / q.spectrum.L).schedule
     _, _, view = view_of(LAW, 1e4, "theory", **{BEST: best})
     assert view.rows[0].name == BEST
     assert_allclose(view.rows[0].peak, best.values().max())

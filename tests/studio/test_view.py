@@ -10,7 +10,8 @@ from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import KINDS, Settings
 from eigencurve.studio.view import problem_of, recipe_of
-from eigencurve.theory.block_search import search_blocks
+from eigencurve.theory.evaluators import BlockEvaluator
+from eigencurve.theory.optimal import search
 
 ZOO = Settings(epochs=20, steps_per_epoch=100)
 LAW = Settings(source="power_law", alpha=1.2, kappa=1e4, weight_decay=1e-3, epochs=20, steps_per_epoch=100)
@@ -26,7 +27,7 @@ def test_the_problem_is_that_of_the_settings():
 
 def test_the_search_is_shown_with_the_others():
     problem, max_lr = problem_of(LAW, subject_of(LAW))
-    best = search_blocks(problem.spectrum, problem.nodes, LAW.total_steps, max_lr)
+    best = search(BlockEvaluator(problem.nodes), problem.spectrum, LAW.total_steps, max_lr)
     view = view_of(LAW, best=best)
     assert view.losses.rows[0].name == BEST
     assert view.curves.compared[BEST] == best.schedule

@@ -6,7 +6,7 @@ import numpy as np
 
 from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import COLOURS
-from eigencurve.theory.comparison import Comparison, Row
+from eigencurve.theory.comparison import Comparison, ComparisonRow
 
 
 def losses_figure(compared: Comparison) -> Figure:
@@ -32,5 +32,5 @@ def losses_figure(compared: Comparison) -> Figure:
     return figure
 
 
-def _part(row: Row, name: str) -> float:
+def _part(row: ComparisonRow, name: str) -> float:
     return float(getattr(row, name) or 0.0)

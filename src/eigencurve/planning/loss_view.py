@@ -11,11 +11,12 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray
 from eigencurve.planning.labels import BEST
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.block_search import best_scale
 from eigencurve.theory.blocks import Blocks, block_curve, blocks_of, peak_rate
 from eigencurve.theory.certificate import certificates
+from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.quadratic import NoisyQuadratic
+from eigencurve.theory.tuning import best_scale
 
 # What happens to the rates of a schedule before it runs on the quadratic.
 SCALES = ("best", "theory", "given")
@@ -25,8 +26,6 @@ NUM_EVEN, NUM_EARLY = 31, 30
 # must agree to within PROMISED.
 RESOLUTIONS = ((32, 0.1), (64, 0.02), (128, 0.005), (256, 0.001))
 PROMISED = 0.01
-# The search for the best scale of a schedule uses this resolution, because the loss is flat at its minimum.
-SCALE_RESOLUTION = (32, 0.25)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +90,10 @@ def loss_view(
             own.
     """
     nodes, marks = problem.nodes, marks_for(total_steps)
-    few = compress(nodes, SCALE_RESOLUTION[0])
+    evaluator = BlockEvaluator(nodes)
     scales = {
-        name: _scale("given" if name == BEST else scale, few, schedule, max_lr) for name, schedule in schedules.items()
+        name: _scale("given" if name == BEST else scale, evaluator, schedule, max_lr)
+        for name, schedule in schedules.items()
     }
     stiffness = max_lr * problem.spectrum.L
     coarse: dict[str, Array] = {}
@@ -120,13 +120,13 @@ def marks_for(total_steps: int) -> IntArray:
     return np.unique(np.concatenate((even, early)).round().astype(np.int64))
 
 
-def _scale(scale: str, nodes: Nodes, schedule: Schedule, max_lr: float) -> float:
+def _scale(scale: str, evaluator: BlockEvaluator, schedule: Schedule, max_lr: float) -> float:
     """The factor by which the rates of a schedule are multiplied on the quadratic."""
     if scale == "given":
         return 1.0
     if scale == "theory":
         return max_lr / 2 / peak_rate(schedule)
-    return best_scale(nodes, blocks_of(schedule, np.array([schedule.total_steps]), SCALE_RESOLUTION[1]), max_lr)
+    return best_scale(evaluator, schedule, max_lr)
 
 
 def _curve(nodes: Nodes, blocks: Blocks) -> Array:

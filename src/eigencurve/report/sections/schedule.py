@@ -14,7 +14,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.preview import first_step_below
-from eigencurve.theory.tuning import usual_schedules
+from eigencurve.theory.candidates import usual_schedules
 
 # Common schedules that are drawn for comparison.
 RIVALS = ("cosine", "linear", "step decay", "elastic step")
