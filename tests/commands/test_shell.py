@@ -109,8 +109,8 @@ def test_debug_shows_where_an_error_comes_from(words):
         (ImportError("needs x: pip install x"), 1, "error: needs x: pip install x"),
         (OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device"),
         (FileNotFoundError(2, "No such file", "a.npz"), 1, "error: a.npz: no such file or folder"),
-        (KeyError("k"), 1, "error: KeyError: 'k' (--debug shows where)"),
-        (RuntimeError(), 1, "error: RuntimeError: (--debug shows where)"),
+        (KeyError("k"), 1, "error: KeyError: 'k' (pass --debug for the traceback)"),
+        (RuntimeError(), 1, "error: RuntimeError: (pass --debug for the traceback)"),
     ],
 )
 def test_errors_and_their_codes(error, code, text, capsys):

@@ -10,7 +10,7 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import read, show_json
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject
+from eigencurve.commands.sources import required_subject
 from eigencurve.planning.comparison import compare_schedules, comparison_fields
 from eigencurve.planning.recipe import load_schedule
 
@@ -55,7 +55,7 @@ def compare(
       eigencurve compare resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
     compared = compare_schedules(subject, total, noise, initial_error, momentum, lr, max_lr, best, own)

@@ -127,7 +127,9 @@ def load_problem(word: str) -> tuple[Any, Any, Any]:
     try:
         made = function()
     except Exception as error:
-        raise RuntimeError(f"{word} failed with {type(error).__name__}: {error} (--debug shows where)") from error
+        raise RuntimeError(
+            f"{word} failed with {type(error).__name__}: {error} (pass --debug for the traceback)"
+        ) from error
     if not isinstance(made, tuple) or len(made) != 3:
         raise ValueError(f"{word} must return (model, loss_fn, batches), got {_kind(made)}.")
     return made

@@ -10,7 +10,7 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import require_writable, schedule_content, show_json, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject
+from eigencurve.commands.sources import required_subject
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.theory.quadratic import NoisyQuadratic
 
@@ -48,7 +48,7 @@ def optimal(
     """
     files = output or []
     require_writable(files, SCHEDULE_SUFFIXES, force)
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     limit = 2 / subject.spectrum.L if max_lr is None else max_lr
     found = NoisyQuadratic(subject.spectrum, noise, initial_error).search_best(total, limit)

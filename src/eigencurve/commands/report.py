@@ -10,7 +10,7 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import any_subject
+from eigencurve.commands.sources import optional_subject
 from eigencurve.planning.recipe import Recipe
 from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import Panel, panels_of
@@ -57,7 +57,7 @@ def report(
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
     require_writable([output], (".html", ".htm"), force)
-    subject = any_subject(spectrum, power_law, kappa, weight_decay)
+    subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
     recipe = None

@@ -10,7 +10,7 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import read, require_writable, schedule_content, show_json, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import any_subject
+from eigencurve.commands.sources import optional_subject
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes
 from eigencurve.planning.recipe import Recipe, load_schedule
 from eigencurve.planning.snippets import ScheduleSource, snippet
@@ -103,7 +103,7 @@ def schedule(
             raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
         source: ScheduleSource = load_schedule(load, read(load))
     else:
-        subject = any_subject(spectrum, power_law, kappa, weight_decay)
+        subject = optional_subject(spectrum, power_law, kappa, weight_decay)
         total = options.total_steps(steps, epochs, steps_per_epoch)
         decay = weight_decay or 0.0 if subject is None else subject.weight_decay
         source = Recipe(kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay)

@@ -100,7 +100,7 @@ def print_error(error: Exception) -> int:
         typer.echo(f"error: {os.fsdecode(error.filename)}: no such file or folder", err=True)
         return FAILURE
     known = isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError)
-    text = str(error) if known and str(error) else f"{type(error).__name__}: {error} (--debug shows where)"
+    text = str(error) if known and str(error) else f"{type(error).__name__}: {error} (pass --debug for the traceback)"
     typer.echo(f"error: {_one_line(text)}", err=True)
     return WRONG_USE if isinstance(error, ValueError | TypeError) else FAILURE
 

@@ -25,7 +25,7 @@ def subject_of(word: str, weight_decay: float | None = None) -> Subject:
     return file_subject(path, weight_decay)
 
 
-def any_subject(
+def optional_subject(
     word: str | None, power_law: float | None, kappa: float | None, weight_decay: float | None
 ) -> Subject | None:
     """The named spectrum or the assumed power law, or None if there is neither."""
@@ -40,11 +40,11 @@ def any_subject(
     return law_subject(power_law, kappa, weight_decay)
 
 
-def needed_subject(
+def required_subject(
     word: str | None, power_law: float | None, kappa: float | None, weight_decay: float | None
 ) -> Subject:
     """The named spectrum or the assumed power law. Raises if there is neither."""
-    subject = any_subject(word, power_law, kappa, weight_decay)
+    subject = optional_subject(word, power_law, kappa, weight_decay)
     if subject is None:
         raise ValueError(
             "The spectrum is missing: pass a file, a name from 'eigencurve zoo', or --power-law and --kappa."

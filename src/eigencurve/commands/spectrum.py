@@ -11,7 +11,7 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import require_writable, show_json, show_table, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject, subject_of
+from eigencurve.commands.sources import required_subject, subject_of
 from eigencurve.planning.exports import FIGURE_SUFFIXES
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.subject import Subject
@@ -20,6 +20,7 @@ from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
 
 app = new_app()
+# Equal to hessian.estimate.TYPICAL_STEPS, which this command cannot import because it must run without torch.
 TYPICAL_STEPS = 39_100
 
 
@@ -50,7 +51,7 @@ def show(
       eigencurve spectrum show resnet20_cifar10 --json
       cat published.txt | eigencurve spectrum show - --weight-decay 5e-4
     """
-    show_subject(needed_subject(spectrum, power_law, kappa, weight_decay), as_json)
+    show_subject(required_subject(spectrum, power_law, kappa, weight_decay), as_json)
 
 
 @app.command()
@@ -73,7 +74,7 @@ def plot(
       eigencurve spectrum plot resnet20_cifar10 -o figure.pdf --title "ResNet-20"
     """
     require_writable([output], FIGURE_SUFFIXES, force)
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     from eigencurve.figures.files import figure_bytes  # imports matplotlib, which only figures need
     from eigencurve.figures.spectra import octave_figure
 

@@ -19,7 +19,7 @@ from eigencurve.planning.spectrum_view import SpectrumView, spectrum_view
 from eigencurve.planning.subject import Subject
 from eigencurve.studio import texts
 from eigencurve.studio.background import Searches
-from eigencurve.studio.controls import axis_control, controls, framework_control, opened, unchanged
+from eigencurve.studio.controls import axis_control, controls, framework_control, read_address, unchanged
 from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
@@ -38,7 +38,7 @@ def main() -> None:
     st.set_page_config(page_title="eigencurve studio", page_icon="📉", layout="wide")
     st.title("eigencurve studio", anchor=False)
     st.markdown(texts.INTRODUCTION)
-    messages = opened()
+    messages = read_address()
     with st.sidebar:
         settings, upload = controls()
     if settings is None:

@@ -28,7 +28,7 @@ FRAMEWORK_NAMES = {
 }
 # Values on the logarithmic sliders. A value from the address is added to them.
 DIGITS = (1, 2, 5)
-PLACES = {
+SLIDER_VALUES = {
     "weight_decay": (0.0, *(float(f"{digit}e{power}") for power in range(-6, 0) for digit in DIGITS)),
     "kappa": tuple(float(f"{digit}e{power}") for power in range(1, 9) for digit in DIGITS),
     "noise": (0.0, *(float(f"{digit}e{power}") for power in range(-2, 8) for digit in DIGITS)),
@@ -38,7 +38,7 @@ PLACES = {
 FILES_KEPT, SECONDS_KEPT = 4, 3600
 
 
-def opened() -> tuple[str, ...]:
+def read_address() -> tuple[str, ...]:
     """Read the settings from the address when the page is first opened; return messages about invalid ones."""
     state = st.session_state
     if "kept" not in state:
@@ -88,7 +88,7 @@ def _key(name: str) -> str:
     return f"set_{name}"
 
 
-def _first(name: str) -> Any:
+def _initial(name: str) -> Any:
     """The value that a widget shows when it first appears, or reappears: the last value kept for it.
 
     It stays the widget's default for as long as the widget is drawn, so two overlapping runs of the page agree.
@@ -101,29 +101,29 @@ def _first(name: str) -> Any:
 
 def _choice(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str]) -> str:
     """A drop-down menu."""
-    place = options.index(_first(name))
+    place = options.index(_initial(name))
     return str(st.selectbox(label, options, place, format_func=shown, key=_key(name), help=texts.HELP[name]))
 
 
 def _radio(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str], across: bool = True) -> str:
     """Radio buttons, side by side or stacked."""
-    place = options.index(_first(name))
+    place = options.index(_initial(name))
     chosen = st.radio(
         label, options, place, format_func=shown, key=_key(name), help=texts.HELP.get(name), horizontal=across
     )
     return str(chosen)
 
 
-def _places(label: str, name: str) -> float:
+def _slider(label: str, name: str) -> float:
     """A slider on a logarithmic scale."""
-    options = sorted({*PLACES[name], st.session_state["opened_with"][name]})
+    options = sorted({*SLIDER_VALUES[name], st.session_state["opened_with"][name]})
     chosen = st.select_slider(
-        label, options, _first(name), format_func=_place_shown(name), key=_key(name), help=texts.HELP[name]
+        label, options, _initial(name), format_func=_slider_label(name), key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
 
 
-def _place_shown(name: str) -> Callable[[float], str]:
+def _slider_label(name: str) -> Callable[[float], str]:
     return lambda value: "1 (limit)" if name == "beta" and value == 1 else f"{value:.7g}"
 
 
@@ -136,12 +136,12 @@ def _spectrum_controls(values: dict[str, Any]) -> Upload | None:
         st.caption(f"{entry.network}; {entry.data}.")
     elif values["source"] == "power_law":
         values["alpha"] = st.slider(
-            "Exponent α", -1.0, 4.0, _first("alpha"), step=0.05, key=_key("alpha"), help=texts.HELP["alpha"]
+            "Exponent α", -1.0, 4.0, _initial("alpha"), step=0.05, key=_key("alpha"), help=texts.HELP["alpha"]
         )
-        values["kappa"] = _places("Condition number κ", "kappa")
+        values["kappa"] = _slider("Condition number κ", "kappa")
     else:
         upload = _upload()
-    values["weight_decay"] = _places("Weight decay", "weight_decay")
+    values["weight_decay"] = _slider("Weight decay", "weight_decay")
     return upload
 
 
@@ -167,7 +167,7 @@ def _parsed(name: str, content: bytes) -> Upload:
 def _run_controls(values: dict[str, Any]) -> None:
     for name, label in (("epochs", "Epochs"), ("steps_per_epoch", "Steps per epoch")):
         values[name] = st.number_input(
-            label, 1, MOST_STEPS, _first(name), step=1, key=_key(name), help=texts.HELP[name]
+            label, 1, MOST_STEPS, _initial(name), step=1, key=_key(name), help=texts.HELP[name]
         )  # fmt: skip
     values["lr"] = _rate("Initial learning rate", "lr", 1e-12, 0.01)
     kept = st.session_state["kept"]
@@ -183,24 +183,24 @@ def _run_controls(values: dict[str, Any]) -> None:
 def _rate(label: str, name: str, least: float, step: float) -> float:
     """A number field for a learning rate."""
     chosen = st.number_input(
-        label, least, 1e6, _first(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
+        label, least, 1e6, _initial(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
 
 
 def _schedule_controls(values: dict[str, Any]) -> None:
     chosen = st.multiselect(
-        "Schedules", KINDS, list(_first("schedules")), format_func=LABELS.__getitem__, key=_key("schedules"),
+        "Schedules", KINDS, list(_initial("schedules")), format_func=LABELS.__getitem__, key=_key("schedules"),
         max_selections=MOST_SCHEDULES, help=texts.HELP["schedules"],
     )  # fmt: skip
     if not chosen:
         st.caption(texts.NO_SCHEDULE)
     values["schedules"] = tuple(chosen) or ("eigencurve",)
-    values["beta"] = _places("β of Eigencurve", "beta")
+    values["beta"] = _slider("β of Eigencurve", "beta")
     values["allocation"] = _radio("Division of steps", "allocation", ALLOCATIONS, str)
 
 
 def _comparison_controls(values: dict[str, Any]) -> None:
-    values["noise"] = _places("Gradient noise σ²", "noise")
+    values["noise"] = _slider("Gradient noise σ²", "noise")
     values["scale"] = _radio("Peak rate on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
-    values["best"] = st.toggle("Search the best schedule", _first("best"), key=_key("best"), help=texts.HELP["best"])
+    values["best"] = st.toggle("Search the best schedule", _initial("best"), key=_key("best"), help=texts.HELP["best"])

@@ -125,7 +125,7 @@ def _written(value: Any) -> str:
 def _read(name: str, text: str) -> Any:
     """Decode what :func:`_written` encoded."""
     if name not in CHECKS:
-        _check.refuse("studio", "address", "made of the page's settings", name, "It is ignored.")
+        raise ValueError(f"studio: there is no setting {_check.shown(name)}. It is ignored.")
     usual = getattr(Settings, name)
     if name == "min_lr":
         return CHECKS[name](name, None if text == "free" else _number(name, text, float))
