@@ -30,7 +30,7 @@ def test_a_file_needs_a_weight_decay_only_if_it_has_none_and_is_not_positive(tmp
     ec.save_spectrum(SPECTRUM, path, known)
     subject = file_subject(path)
     assert (subject.name, subject.raw, subject.weight_decay) == ("late", SPECTRUM, known.weight_decay)
-    with pytest.raises(ValueError, match="'ending' must be one of"):
+    with pytest.raises(ValueError, match="'path' must be a file name ending in"):
         file_subject(tmp_path / "late.pkl")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps, whole_steps
@@ -63,7 +63,7 @@ class ScheduleLR(LRScheduler):
     ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(_check.sentence("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer))
-        self.schedule = _checked_schedule("ScheduleLR", schedule)
+        self.schedule = require_schedule("ScheduleLR", schedule)
         self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)
         self.ratios = _ratios(optimizer)
         super().__init__(optimizer, last_epoch)
@@ -91,9 +91,7 @@ class ScheduleLR(LRScheduler):
         Raises:
             ValueError: a schedule that is over before the current step.
         """
-        self.schedule = _not_over(
-            "ScheduleLR.extend", _checked_schedule("ScheduleLR.extend", schedule), self.last_epoch
-        )
+        self.schedule = _not_over("ScheduleLR.extend", require_schedule("ScheduleLR.extend", schedule), self.last_epoch)
         self._set_rates()
 
     def state_dict(self) -> dict[str, Any]:
@@ -193,12 +191,6 @@ def torch_schedule(
         operator, num_steps, num_probes, seed, settle, weight_decay, total, memory_budget, checkpoint, progress
     )
     return eigencurve(prepare(estimate.spectrum, weight_decay), total, lr, min_lr, beta), estimate
-
-
-def _checked_schedule(function: str, schedule: Any) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence(function, "schedule", "a Schedule", schedule))
-    return schedule
 
 
 def _not_over(function: str, schedule: Schedule, step: int) -> Schedule:

@@ -24,7 +24,7 @@ from eigencurve.hessian import (
 )
 from eigencurve.hessian.estimate import TYPICAL_STEPS
 from eigencurve.runs.origin import origin_here
-from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
 
 app = new_app()
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -38,7 +38,7 @@ def estimate(
             metavar="MODULE:FUNCTION", help="Function without arguments that returns (model, loss_fn, batches)."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.npz, .json or .txt).")] = Path(
+    output: Annotated[Path, typer.Option("-o", "--output", help=f"File to write ({SUFFIX_WORDS}).")] = Path(
         "spectrum.npz"
     ),
     num_steps: Annotated[

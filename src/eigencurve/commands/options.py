@@ -10,11 +10,11 @@ import typer
 
 from eigencurve import _check
 from eigencurve.schedules import units
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 
 
 def _complete_spectrum(incomplete: str) -> Iterator[str]:
     """Complete names of the zoo, spectrum files, and folders."""
-    from eigencurve.spectrum.files import SUFFIXES  # imported only when the shell asks, to keep the start fast
     from eigencurve.spectrum.zoo import ZOO
 
     yield from (name for name in ZOO if name.startswith(incomplete))
@@ -43,13 +43,13 @@ def _complete_framework(incomplete: str) -> Iterator[str]:
     yield from (name for name in TEMPLATES if name.startswith(incomplete))
 
 
-SPECTRUM_HELP = "Spectrum: a file (.npz, .json, .txt), a name listed by `eigencurve zoo`, or - for standard input."
+SPECTRUM_HELP = f"Spectrum: a file ({SUFFIX_WORDS}), a name listed by `eigencurve zoo`, or - for standard input."
 SpectrumWord = Annotated[
     str | None, typer.Argument(metavar="SPECTRUM", help=SPECTRUM_HELP, autocompletion=_complete_spectrum)
 ]
 OneSpectrum = Annotated[str, typer.Argument(metavar="SPECTRUM", help=SPECTRUM_HELP, autocompletion=_complete_spectrum)]
 SpectrumFile = Annotated[
-    Path, typer.Argument(metavar="OUTPUT", help="File to write (.npz, .json or .txt), or - to print JSON.")
+    Path, typer.Argument(metavar="OUTPUT", help=f"File to write ({SUFFIX_WORDS}), or - to print JSON.")
 ]
 ZooName = Annotated[
     str,

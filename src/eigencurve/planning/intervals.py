@@ -9,7 +9,7 @@ import numpy as np
 
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.spectrum.groups import group
+from eigencurve.spectrum.groups import group, octave_index
 
 # A schedule with more intervals than this is summed up by octaves.
 MOST_INTERVALS = 32
@@ -50,8 +50,7 @@ def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Inte
     lengths = np.diff(curve.times)
     lam = np.diff(curve.denominators) / lengths * spectrum.L
     ratio = beta if beta > 1 and len(lengths) <= MOST_INTERVALS else 2.0
-    index = np.floor(np.log(lam / spectrum.mu) / math.log(ratio) + 1e-6).astype(np.int64)
-    used, first = np.unique(index, return_index=True)
+    used, first = np.unique(octave_index(lam * ratio**1e-6, spectrum.mu, ratio), return_index=True)
     starts = curve.times[first]
     ends = np.append(starts[1:], curve.total_steps)
     groups = group(subject.prepared, ratio)

@@ -9,7 +9,7 @@ import numpy as np
 
 from eigencurve._arrays import Array
 from eigencurve.planning.subject import Subject
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_density
+from eigencurve.spectrum.groups import extra_term, group, log_density, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -71,7 +71,7 @@ def spectrum_view(subject: Subject) -> SpectrumView:
 def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     """Lower edges of the octaves from μ to L, and the share of positive and of negative eigenvalues in each."""
     spectrum = subject.spectrum
-    num = 1 + math.floor((math.log(spectrum.kappa) + EDGE_TOLERANCE) / math.log(2))
+    num = 1 + int(octave_index(spectrum.L, spectrum.mu))
     lower = np.asarray(spectrum.mu * 2.0 ** np.arange(num), dtype=np.float64)
     total = np.zeros(num)
     groups = group(subject.prepared, beta=2.0)
@@ -79,8 +79,7 @@ def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     if isinstance(subject.raw, PowerLaw):
         return lower, total, np.zeros(num)
     below = subject.raw.eigenvalues < 0
-    heights = np.log((np.abs(subject.raw.eigenvalues[below]) + subject.weight_decay) / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(2)).astype(np.int64)
+    index = octave_index(np.abs(subject.raw.eigenvalues[below]) + subject.weight_decay, spectrum.mu)
     negative = np.bincount(index, subject.raw.weights[below], num).astype(np.float64)
     return lower, np.maximum(total - negative, 0.0), negative
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from eigencurve import _check
-from eigencurve.spectrum.files import SUFFIXES, parse_spectrum
+from eigencurve.spectrum.files import parse_spectrum, spectrum_suffix
 from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
@@ -73,8 +73,7 @@ def zoo_subject(name: str, weight_decay: float | None = None) -> Subject:
 
 def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
     """A spectrum from a file; see :func:`bytes_subject` for the default weight decay."""
-    suffix = path.suffix.lower()
-    _check.choice("load_spectrum", "ending", suffix, SUFFIXES)
+    suffix = spectrum_suffix("load_spectrum", path)
     subject = bytes_subject(path.read_bytes(), suffix, str(path), weight_decay)
     code = f"ec.load_spectrum({json.dumps(str(path))})"
     return Subject(path.stem, subject.raw, subject.weight_decay, subject.measurement, code)

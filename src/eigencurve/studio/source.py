@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from eigencurve import _check
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
-from eigencurve.spectrum.files import SUFFIXES, parse_spectrum
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
 
@@ -37,7 +37,7 @@ def read_upload(name: str, content: bytes) -> Upload:
     plain = PurePath(name.replace("\\", "/")).name
     suffix = PurePath(plain).suffix.lower()
     if suffix not in SUFFIXES:
-        _check.refuse("upload", "file", "one that ends in " + ", ".join(SUFFIXES), plain)
+        _check.refuse("upload", "file", f"one that ends in {SUFFIX_WORDS}", plain)
     if len(content) > MOST_MEGABYTES << 20:
         _check.refuse("upload", "file", f"at most {MOST_MEGABYTES} MB", f"{len(content) / (1 << 20):.1f} MB")
     if suffix == ".npz":

@@ -10,6 +10,7 @@ from eigencurve.planning.labels import BEST
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.studio.state import Settings
 from eigencurve.theory.blocks import peak_rate
@@ -48,19 +49,14 @@ def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, fl
 
 
 def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
-    """How the page makes a schedule of that kind.
+    """Build the recipe of a schedule of that kind.
 
-    Exponential and inverse time decay never reach 0: without a last rate they end at lr/1000 and lr/100.
+    Exponential and inverse time decay never reach 0. Unless the final rate is above 0, they end at their usual one.
     """
-    own: dict[str, object] = {}
-    if kind == "eigencurve":
-        own = {"beta": settings.beta, "allocation": settings.allocation}
-    if kind == "wsd":
-        own["decay_steps"] = max(1, settings.total_steps // 5)
-    if kind in ("exponential", "inverse_time"):
-        own["min_lr"] = settings.min_lr or settings.lr / (1000 if kind == "exponential" else 100)
-    elif settings.min_lr is not None and kind in ("eigencurve", "cosine", "cosine_power", "linear", "wsd"):
-        own["min_lr"] = settings.min_lr
+    usual = usual_settings(kind, settings.total_steps, settings.lr)
+    last = settings.min_lr or usual.get("min_lr", settings.min_lr)
+    chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
+    own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
     return Recipe(kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay)
 
