@@ -1,4 +1,4 @@
-"""The Trainer of transformers with its own scheduler, and the callback that overrules it."""
+"""The Trainer of transformers with its own scheduler, which ScheduleCallback overrides."""
 
 import pytest
 
