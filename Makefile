@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help studio install test lint types check bench bench-peers demo docs pictures tape clean
+.PHONY: help studio install test test-random lint types check bench bench-peers demo docs pictures tape clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,8 +21,13 @@ install: $(VENV)/.installed ## make .venv and install the project with all that 
 # Two test processes, one thread each: more threads than cores make small matrices slow.
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
-test: install ## run the tests, doctests included
+test: install ## run the tests, doctests included; the same random examples every time
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-random: export OPENBLAS_NUM_THREADS := 1
+test-random: export OMP_NUM_THREADS := 1
+test-random: install ## run the tests with new random examples in the property tests
+	$(BIN)/python -m pytest --numprocesses 2 --hypothesis-profile random
 
 lint: install ## ruff: lint and format, without changing anything
 	$(BIN)/ruff check .
