@@ -40,7 +40,7 @@ def test_projecting_off_leaves_nothing_along_the_rows():
 
 
 def test_locking_keeps_rows_orthonormal_and_coordinates_true():
-    """After a rotation, each row is still the combination of Lanczos vectors that its coordinates say."""
+    """After a rotation, each row is still the combination of Lanczos vectors given by its coordinates."""
     eigenvalues = torch.from_numpy(hessian_like(400, 10))
 
     class Diagonal:

@@ -1,4 +1,4 @@
-"""Operators of functions and matrices give the Lanczos runs and the checks of a model's operator."""
+"""Operators of functions and matrices: the same Lanczos runs and the same checks as for a model's operator."""
 
 import numpy as np
 import pytest

@@ -108,7 +108,7 @@ def jax_schedule(
         total_steps: Number of updates T of the run that the schedule is for.
         lr: Initial learning rate of that run.
         weight_decay: Weight decay of its optimizer, positive.
-        min_lr: Learning rate of the last step; None does not rescale the curve.
+        min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
         options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
             ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.

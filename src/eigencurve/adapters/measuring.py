@@ -44,7 +44,7 @@ class Measurement:
         lr: Learning rate of the first group after the warmup.
         weight_decay: Weight decay of the optimizer, positive.
         at_epoch: Epoch at whose start to measure; 0 measures before the first step.
-        min_lr: Learning rate of the last step; None does not rescale the curve.
+        min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
         warmup_steps: Length of the warmup in any unit; it is part of the run's total steps.
         num_batches: Number of batches of the training set to measure on, per process.
@@ -53,7 +53,7 @@ class Measurement:
         num_steps: Maximum number of Lanczos steps; see :func:`eigencurve.hessian.estimate_spectrum`.
         num_probes: Number of random directions to average.
         seed: Seed of the batches and the probes.
-        settle: Stop once the schedule has moved by less than this; None takes all ``num_steps``.
+        settle: Stop once the schedule has moved by less than this. None always takes ``num_steps`` steps.
         memory_budget: Upper limit in bytes for all vectors together.
     """
 

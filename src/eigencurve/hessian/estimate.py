@@ -87,8 +87,8 @@ def estimate_spectrum(
         num_probes: Number of random directions to average. In d dimensions, one probe has a relative error of
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
         seed: Seed of the probes. The same seed gives the same result.
-        settle: Stop once the schedule has moved by less than this over the last quarter of the steps; None takes
-            all ``num_steps``.
+        settle: Stop once the schedule has moved by less than this over the last quarter of the steps, measured as the
+            largest |ln f'/f|. None always takes ``num_steps`` steps.
         weight_decay: Weight decay of the run that the schedule is for.
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
