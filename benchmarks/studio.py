@@ -18,7 +18,8 @@ from eigencurve.studio import figures
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.view import curves_view, loss_view, marks_for, problem_of, redraw, spectrum_view
-from eigencurve.theory.block_search import search_blocks
+from eigencurve.theory import optimal
+from eigencurve.theory.evaluators import BlockEvaluator
 
 UPLOAD = Upload("5000.npz", ec.PowerLaw(1.5, 1e-8, 180.0).spectrum(5000))
 SETTINGS = Settings(source="upload", epochs=1000, steps_per_epoch=1000)
@@ -65,11 +66,11 @@ def search(problem):
     start = time.perf_counter()
     exact = problem.search_best(39_100, 2 / spectrum.L)
     naive = time.perf_counter() - start
-    ours = best_of(lambda: search_blocks(spectrum, nodes, 39_100, 2 / spectrum.L), repeat=2)
-    loss = problem.expected_loss(search_blocks(spectrum, nodes, 39_100, 2 / spectrum.L).schedule)
+    ours = best_of(lambda: optimal.search(BlockEvaluator(nodes), spectrum, 39_100, 2 / spectrum.L), repeat=2)
+    loss = problem.expected_loss(optimal.search(BlockEvaluator(nodes), spectrum, 39_100, 2 / spectrum.L).schedule)
     row("best schedule, 39,100 steps", ours, naive, "search_best")
     print(f"{'  its loss over that of search_best':<58}{loss / exact.loss:>12.6f}")
-    million = best_of(lambda: search_blocks(spectrum, nodes, 10**6, 2 / spectrum.L), repeat=2)
+    million = best_of(lambda: optimal.search(BlockEvaluator(nodes), spectrum, 10**6, 2 / spectrum.L), repeat=2)
     print(f"{'best schedule, 10^6 steps':<58}{million * 1e3:>12,.1f} ms")
 
 

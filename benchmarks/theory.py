@@ -1,6 +1,6 @@
-"""The theory's speed, as ratios in one run: ``python -m benchmarks.theory``.
+"""The speed of the theory's functions, as ratios measured in one run: ``python -m benchmarks.theory``.
 
-Against NumPy, one vector operation a step: what one would write without a compiler.
+The reference is NumPy with one vector operation per step: what you would write without a compiler.
 """
 
 import time

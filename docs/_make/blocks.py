@@ -1,16 +1,16 @@
-"""The code blocks of a page, run as a reader would run them.
+"""Run the code blocks of a documentation page and compare their output with the page.
 
-``python docs/_make/blocks.py docs/start.md`` runs a page and says where what it prints is no longer what the page
-shows; with ``--write`` the page is brought up to date. What a fence says decides what is done with a block:
+``python docs/_make/blocks.py docs/start.md`` runs a page and reports each block whose output differs from what the page
+shows. ``--write`` updates the page instead. The info string of a fence decides what happens to its block:
 
-- ``python``: run, all blocks of a page one after the other in one namespace, in an empty folder;
-- an HTML comment whose first line is ``<!-- setup``: run as ``python``, and not shown to the reader. It makes the names
-  that a fragment takes for granted;
-- ``python title="train.py"``: written to that file;
-- ``sh``: run by a shell in that folder;
-- ``text`` right after one of these: what it prints. Numbers may differ by a twentieth, measured ones by their error,
-  times by anything, and a line ``...`` stands for any number of lines;
-- any language with ``title="not run: <reason>"``: shown to the reader with its reason, and left alone.
+- ``python``: executed. All blocks of a page share one namespace and run in order, in an empty folder.
+- An HTML comment that starts with ``<!-- setup``: executed like ``python``, but hidden from the reader. It defines the
+  names that a code fragment assumes.
+- ``python title="train.py"``: written to that file.
+- ``sh``: executed by a shell in the same folder.
+- ``text`` directly after one of these: the expected output. Numbers may differ by 5%, measured values by their error
+  bars, times by any amount, and a line ``...`` matches any number of lines.
+- Any language with ``title="not run: <reason>"``: not executed; the reader sees the reason.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Block:
     """A code block of a page.
 
     Attributes:
-        language: ``python``, ``sh``, ``text``, another, or empty.
-        title: what stands above it.
-        code: its lines.
-        line: of the page, where the code begins.
-        span: of the code in the page's text.
-        shown: the output that the page shows for it, as a block of its own; None where it shows none.
+        language: Language of the fence, such as ``python``, ``sh`` or ``text``; may be empty.
+        title: Title of the fence; may be empty.
+        code: The code, with line breaks.
+        line: Line number on the page at which the code begins.
+        span: Start and end offset of the code in the text of the page.
+        shown: The block with the expected output, or None if the page shows none.
     """
 
     language: str
@@ -62,26 +62,26 @@ class Block:
 
     @property
     def reason(self) -> str | None:
-        """Why it is not run; None where it is, or where there is nothing to run."""
+        """The reason why the block is not run, or None if its title gives none."""
         return self.title.removeprefix(NOT_RUN) if self.title.startswith(NOT_RUN) else None
 
     @property
     def is_file(self) -> bool:
-        """Whether it is the content of a file."""
+        """Whether the block is the content of a file."""
         return bool(self.title) and self.reason is None
 
     @property
     def is_run(self) -> bool:
-        """Whether it is run, and may so have an output."""
+        """Whether the block is executed, so that it can have an output."""
         return self.language in {"python", "sh"} and not self.title
 
 
 class BlockError(Exception):
-    """A block that fails; the page and line are in the message."""
+    """A code block failed; the message names the page and the line."""
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The blocks of a page in their order; outputs are with the block that prints them."""
+    """The code blocks of a page in order, each with its expected output."""
     found: list[Block] = []
     for match in sorted([*FENCE.finditer(text), *SETUP.finditer(text)], key=lambda match: match.start()):
         line = text.count("\n", 0, match.start("code")) + 1
@@ -96,13 +96,13 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def run_page(path: Path) -> list[tuple[Block, str]]:
-    """Run the blocks of a page in the current folder; each with what it printed.
+    """Run the blocks of a page in the current folder; return each with its output.
 
     Raises:
-        BlockError: a block failed.
+        BlockError: If a block fails.
     """
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    sys.path[0] = ""  # the files of the page, not those of this folder
+    sys.path[0] = ""  # import the files that the page writes, not those next to this script
     return [(block, _run(block, path, namespace)) for block in blocks_of(path.read_text()) if block.reason is None]
 
 
@@ -137,7 +137,7 @@ def _run_shell(block: Block, path: Path) -> str:
 
 
 def differs(shown: str, printed: str) -> str | None:
-    """Where a page shows other words or numbers than were printed; None where it does not."""
+    """Describe the first difference between the expected and the actual output; None if they match."""
     expected, lines = shown.rstrip().splitlines(), printed.rstrip().splitlines()
     place = 0
     for number, line in enumerate(expected):
@@ -146,11 +146,11 @@ def differs(shown: str, printed: str) -> str | None:
             place = len(lines) - rest
             continue
         if not 0 <= place < len(lines):
-            return f"the page shows {line!r}, and nothing of the kind was printed"
+            return f"the page shows {line!r}, but the output ends before it"
         if not _same_line(line, lines[place]):
-            return f"the page shows {line!r}, printed was {lines[place]!r}"
+            return f"the page shows {line!r}, but the output is {lines[place]!r}"
         place += 1
-    return None if place == len(lines) else f"printed and not shown: {lines[place]!r}"
+    return None if place == len(lines) else f"the output continues with {lines[place]!r}, which the page does not show"
 
 
 def _same_line(shown: str, printed: str) -> bool:
@@ -164,7 +164,7 @@ def _same_line(shown: str, printed: str) -> bool:
 
 
 def _plain(line: str) -> str:
-    """Without what differs from run to run: times, and the shades of a curve that is drawn with characters."""
+    """Remove what differs from run to run: times, and the characters of a text plot."""
     return TIME.sub("some time", SHADES.sub(" ▇ ", line))
 
 
@@ -178,7 +178,7 @@ def _number(text: str) -> float:
 
 
 def updated(text: str, results: list[tuple[Block, str]]) -> str:
-    """The page with the outputs that were printed; those that stand for less than all lines stay as they are."""
+    """The page with its outputs updated. Outputs that contain ``...`` stay unchanged."""
     for block, printed in reversed(results):
         if block.shown is not None and "..." not in block.shown.code.split() and differs(block.shown.code, printed):
             begin, end = block.shown.span
@@ -187,7 +187,7 @@ def updated(text: str, results: list[tuple[Block, str]]) -> str:
 
 
 def check_page(page: Path, write: bool = False) -> list[str]:
-    """Run a page in an empty folder, offline and without the real data; say where it shows what is not printed."""
+    """Run a page in an empty folder, offline and without data sets; return a message for each difference."""
     os.environ.pop("EIGENCURVE_DATA", None)
     os.environ.update(HF_HUB_OFFLINE="1", MPLBACKEND="Agg", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -200,10 +200,10 @@ def check_page(page: Path, write: bool = False) -> list[str]:
 
 
 def main() -> None:
-    """Run pages, each in its own empty folder."""
+    """Run the pages given on the command line, each in its own empty folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="+", type=Path)
-    parser.add_argument("--write", action="store_true", help="bring the outputs on the page up to date")
+    parser.add_argument("--write", action="store_true", help="update the outputs on the page")
     chosen = parser.parse_args()
     for page in chosen.pages:
         for message in check_page(page.resolve(), chosen.write):

@@ -1,4 +1,4 @@
-"""A MkDocs hook: the reference of the command line, from the commands themselves."""
+"""MkDocs hook that generates the command-line reference from the commands."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from eigencurve.commands.shell import COMMANDS, load
 
 MARKER = "<!-- commands -->"
 HEAD = "| argument or option | meaning |\n| --- | --- |"
-# Lines of a help text that are commands to copy, possibly after the word "Examples:".
+# Lines of a help text that are example commands, with or without a leading "Examples:".
 EXAMPLE = re.compile(r"^(?:Examples?: *| +)?(?P<command>eigencurve .+)$")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the commands in where a page asks for them."""
+    """Replace the marker on a page by the command reference."""
     return markdown.replace(MARKER, command_reference()) if MARKER in markdown else markdown
 
 
 def command_reference() -> str:
-    """Every command: what it does, how it is called, its arguments and options, as it says of itself."""
+    """The help text, arguments and options of every command, in Markdown."""
     return "\n\n".join(section(load(name), f"eigencurve {name}") for name in COMMANDS)
 
 
 def section(command: Any, called: str) -> str:
-    """One command, and those below it where it is a group."""
+    """The section of one command, followed by its subcommands."""
     context = command.make_context(called, [], resilient_parsing=True)
     records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
     table = "\n".join([HEAD, *(f"| `{_cell(names)}` | {_cell(text)} |" for names, text in filter(None, records))])
@@ -37,7 +37,7 @@ def _below(command: Any, context: Any) -> list[str]:
 
 
 def _text(help_text: str) -> str:
-    """The help with its examples as one block of commands."""
+    """The help text of a command, with its examples in a code block."""
     lines = help_text.replace("\b\n", "").splitlines()
     commands = [found["command"] for line in lines if (found := EXAMPLE.match(line))]
     said = "\n".join(line for line in lines if not EXAMPLE.match(line)).strip()

@@ -1,7 +1,7 @@
-r"""A griffe extension: the docstrings of this project as Markdown, without a script from elsewhere.
+r"""Griffe extension that converts the docstrings of this project to Markdown.
 
-Formulas (``.. math::`` and ``:math:`…```) become MathML, which browsers draw by themselves; ``:func:`…``` and its like
-become links where the reference has the name, and code where it has not; doctests become code blocks.
+Formulas (``.. math::`` and ``:math:`…```) become MathML, which browsers render without scripts. Roles such as
+``:func:`…``` become links if the name is in the reference, and inline code otherwise. Doctests become code blocks.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ INLINE = re.compile(r":math:`(?P<tex>[^`]+)`")
 ROLE = re.compile(r":(?:func|meth|class|mod|attr|data):`~?(?P<name>[\w.]+)`")
 DOCTEST = re.compile(r"(?P<indent>^ *)>>> .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
 LITERAL = re.compile(r"``(?P<text>[^`]+)``")
-# A formula on one line of HTML, so that Markdown looks for nothing in it.
+# Formulas go on one line of HTML, so that Markdown does not interpret their content.
 NEWLINES = re.compile(r"\s*\n\s*")
 
 
 class Markdown(Extension):
-    """Rewrites every docstring once, when griffe has read its object."""
+    """Converts each docstring once, after griffe has loaded its object."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Exchange the docstring's text for Markdown."""
+        """Replace the text of the docstring by Markdown."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value, obj)
 
 
 def as_markdown(text: str, obj: Object | None = None) -> str:
-    """The text of a docstring with formulas, references and doctests in the site's terms."""
+    """Convert the formulas, cross-references and doctests of a docstring to Markdown."""
     text = BLOCK.sub(lambda m: f"{m['indent']}{formula(m['tex'], 'block')}", text)
     text = INLINE.sub(lambda m: formula(m["tex"], "inline"), text)
     text = ROLE.sub(lambda m: reference(m["name"], obj), text)
@@ -41,14 +41,14 @@ def as_markdown(text: str, obj: Object | None = None) -> str:
 
 
 def formula(tex: str, display: str) -> str:
-    """LaTeX as MathML, its source kept for those who copy it."""
+    """Convert LaTeX to MathML; the source is kept in ``alttext``."""
     one_line = NEWLINES.sub(" ", tex.strip())
     drawn = convert(one_line, display=display).replace("<math ", f'<math alttext="{escape(one_line)}" ', 1)
     return f'<div class="formula">{drawn}</div>' if display == "block" else drawn
 
 
 def reference(name: str, obj: Object | None) -> str:
-    """A link that stays plain code where the reference has no such name."""
+    """A cross-reference, which falls back to inline code if the reference does not have the name."""
     try:
         target = name if obj is None or "." in name else obj.resolve(name)
     except NameResolutionError:
@@ -57,6 +57,6 @@ def reference(name: str, obj: Object | None) -> str:
 
 
 def fenced(match: re.Match[str]) -> str:
-    """A doctest as a code block at its own indentation."""
+    """A doctest as a code block with the same indentation."""
     indent = match["indent"]
     return f"{indent}```pycon\n{match[0]}\n{indent}```"

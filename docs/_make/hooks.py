@@ -1,7 +1,8 @@
-"""MkDocs hooks: the site is the repository's own pages, linked as they link to each other there.
+"""MkDocs hooks that build the site from the Markdown files of the repository.
 
-README.md is the first page; CHANGELOG.md, CONTRIBUTING.md and everything in results/ are pages too, so that a new table
-appears without an edit. Links are written for the repository and translated to the site here.
+README.md becomes the home page. CHANGELOG.md, CONTRIBUTING.md and all tables in results/ become pages as well, so a new
+table appears without a change to mkdocs.yml. Pages link to each other by their paths in the repository; these hooks
+translate the links to the paths of the site.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ LINK = re.compile(r"(?P<head>\]\(|<img src=\")(?P<target>[^)\s\"#]+)(?P<tail>[^)
 FENCED = re.compile(r"^(```.*?^```\s*$)", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 NO_PAGE = "LICENSE"
-LAST_SECTION = "More"
+LAST_SECTION = "Project"
 
 
 def repository(config: MkDocsConfig) -> Path:
-    """The folder of mkdocs.yml."""
+    """The folder that contains mkdocs.yml."""
     return Path(config.config_file_path).parent
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of results/ where the navigation names results/, and pages that it forgets at its end."""
+    """Expand ``results/`` in the navigation, and append pages that the navigation does not list."""
     root, nav = repository(config), config.nav or []
     for section in nav:
         for name, pages in section.items():
@@ -47,13 +48,13 @@ def _expanded(page: Any, root: Path) -> list[Any]:
 
 
 def result_pages(root: Path) -> list[str]:
-    """Every table of results/, those of this folder before those of its folders."""
+    """All pages of results/; those at the top level come first."""
     found = [path.relative_to(root).as_posix() for path in (root / "results").rglob("*.md")]
     return sorted(found, key=lambda path: (path.count("/"), path))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Bring in the pages and pictures that lie outside docs/."""
+    """Add the pages and images from outside docs/."""
     root = repository(config)
     for source, target in {**RENAMED, NO_PAGE: NO_PAGE}.items():
         files.append(File.generated(config, target, abs_src_path=str(root / source)))
@@ -64,18 +65,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def results_list(root: Path) -> str:
-    """The tables, each by its own title."""
+    """A list of links to the result pages, with their titles."""
     return "\n".join(f"- [{title(root / page)}](../{page})" for page in result_pages(root))
 
 
 def title(path: Path) -> str:
-    """The first heading of a page."""
+    """The first heading of a page, or its file name if it has none."""
     found = TITLE.search(path.read_text())
     return found[1] if found else path.stem
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Fill in the list of results where a page asks for it, and translate the links outside code blocks."""
+    """Insert the list of results, and translate the links outside code blocks."""
     markdown = markdown.replace("<!-- results -->", results_list(repository(config)))
     return "".join(
         part if part.startswith("```") else translated(part, page.file.src_uri) for part in FENCED.split(markdown)
@@ -83,13 +84,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
 
 
 def repository_path(src_uri: str) -> str:
-    """Where a page of the site lies in the repository."""
+    """The path in the repository of a page of the site."""
     back = {site: source for source, site in RENAMED.items()}
     return back.get(src_uri, src_uri if src_uri.startswith("results/") else f"docs/{src_uri}")
 
 
 def translated(text: str, src_uri: str) -> str:
-    """Relative links of a page of the repository as links of the site."""
+    """Translate the relative links of a page from repository paths to site paths."""
     home = posixpath.dirname(repository_path(src_uri))
 
     def exchange(link: re.Match[str]) -> str:
@@ -103,5 +104,5 @@ def translated(text: str, src_uri: str) -> str:
 
 
 def site_path(path: str) -> str:
-    """Where a file of the repository lies in the site."""
+    """The path on the site of a file of the repository."""
     return {**RENAMED, **FOLDERS}.get(path, path.removeprefix("docs/"))

@@ -1,7 +1,7 @@
-"""The pictures of the documentation, drawn by the library itself.
+"""Draw the figures of the documentation with the library itself.
 
-``python docs/_make/pictures.py`` draws all of them into docs/pictures; with names, only those. The same library draws
-the same files: no date, no random number, no data but the spectrum that is shipped.
+``python docs/_make/pictures.py`` writes all figures to docs/pictures; pass names to draw only some of them. The output
+is deterministic: it contains no date and no random numbers, and the only data is a spectrum shipped with the package.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 from eigencurve.theory.bounds import inverse_time_of
 
 FOLDER = Path(__file__).parent.parent / "pictures"
-# A hundred epochs of CIFAR-10 in batches of 128, the length of run that the paper draws.
+# 100 epochs of CIFAR-10 with batch size 128, as in the figures of the paper.
 T, LR = 39_100, 0.1
 NETWORK = "resnet20_cifar10"
 GREY = "#767676"
-# Without these a file differs from one run to the next: ids at random, a date; and text as shapes needs no font.
+# A fixed hash salt makes element ids reproducible. Drawing text as paths avoids a font dependency.
 STYLE = {"svg.hashsalt": "eigencurve", "svg.fonttype": "path", "font.size": 11, "axes.spines.top": False,
          "axes.spines.right": False, "path.simplify": True, "path.simplify_threshold": 0.5}  # fmt: skip
 
@@ -35,25 +35,25 @@ PICTURES: dict[str, Callable[[], Figure]] = {}
 
 
 def picture(draw: Callable[[], Figure]) -> Callable[[], Figure]:
-    """Register a picture under the name of its function."""
+    """Register a figure under the name of its function."""
     PICTURES[draw.__name__] = draw
     return draw
 
 
 def network(weight_decay: float | None = None) -> ec.Spectrum:
-    """The shipped spectrum, prepared with its own weight decay or another."""
+    """The shipped ResNet-20 spectrum, prepared with its own weight decay by default."""
     return ec.prepare(zoo_spectrum(NETWORK), ZOO[NETWORK].weight_decay if weight_decay is None else weight_decay)
 
 
 @cache
 def best_schedule(level: float) -> ec.Schedule:
-    """The best schedule found for the shipped spectrum at a noise level."""
+    """The numerically best schedule for the shipped spectrum at noise σ² = ``level``."""
     spectrum = network()
     return ec.NoisyQuadratic(spectrum, noise=level).optimal_schedule(T, max_lr=2 / spectrum.L)
 
 
 def panels(*titles: str, width: float = 10.5, height: float = 3.9) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title, side by side."""
+    """A figure with one panel per title, side by side."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = list(np.atleast_1d(figure.subplots(1, len(titles))))
     for one, title in zip(axes, titles, strict=True):
@@ -62,31 +62,31 @@ def panels(*titles: str, width: float = 10.5, height: float = 3.9) -> tuple[Figu
 
 
 def curves(axes: Axes, schedules: Mapping[str, ec.Schedule], scale: str = "linear") -> None:
-    """Schedules over the fraction of the run, each as a share of its own largest rate."""
+    """Plot each schedule, divided by its initial learning rate, against the fraction of the run."""
     for k, (name, schedule) in enumerate(schedules.items()):
         last = schedule.total_steps - 1
         late = last - np.geomspace(1, last, 300)
         steps = np.unique(np.concatenate((np.linspace(0, last, 300), late)).round().astype(np.int64))
         rates = schedule(steps) / schedule.lr
         axes.plot(steps / last, rates, color=COLOURS[k], linestyle=DASHES[k], linewidth=2, label=name)
-    axes.set(xlabel="share of the run", ylabel="learning rate / initial rate", yscale=scale)
+    axes.set(xlabel="fraction of training", ylabel="learning rate / initial value", yscale=scale)
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
 
 
 def octave_bars(axes: Axes, spectrum: ec.Spectrum) -> None:
-    """The share of every octave."""
+    """Plot the fraction of eigenvalues in each octave."""
     groups = ec.group(spectrum)
     axes.bar(groups.lower, groups.share, width=groups.lower, align="edge", color=COLOURS[5], edgecolor="white")
-    axes.set(xscale="log", yscale="log", xlabel="curvature (eigenvalue + weight decay)", ylabel="share of directions")
+    axes.set(xscale="log", yscale="log", xlabel="|eigenvalue| + weight decay", ylabel="fraction of eigenvalues")
     axes.grid(alpha=0.3)
 
 
 @picture
 def first() -> Figure:
-    """The picture of the README: from the spectrum of a network to its schedule."""
+    """README figure: the spectrum of a network and its Eigencurve schedule."""
     spectrum = network()
-    figure, (left, right) = panels("How the loss curves: a trained ResNet-20", "The schedule that this calls for")
+    figure, (left, right) = panels("Hessian spectrum of a trained ResNet-20", "Schedules, T = 39,100 steps")
     octave_bars(left, spectrum)
     chosen = {
         "eigencurve": ec.eigencurve(spectrum, T, LR),
@@ -99,15 +99,15 @@ def first() -> Figure:
 
 @picture
 def one_rate() -> Figure:
-    """One direction, one constant rate: what it forgets and what the noise adds."""
+    """Bias and variance of SGD in one direction, as functions of a constant learning rate."""
     steps, rates = 100, np.geomspace(1e-3, 0.5, 120)
     problem = ec.NoisyQuadratic(ec.Spectrum([1.0], [1.0]), noise=1.0, initial_error=30.0)
     parts = [problem.loss_parts(ec.constant(steps, rate)) for rate in rates]
-    figure, (axes,) = panels("One direction of curvature 1, 100 steps at a constant rate", width=9)
+    figure, (axes,) = panels("SGD in one direction (λ = 1): 100 steps at a constant learning rate", width=9)
     series = {
-        "both": [p.loss for p in parts],
-        "left over from the start (bias)": [p.bias for p in parts],
-        "put in by the noise (variance)": [p.variance for p in parts],
+        "total": [p.loss for p in parts],
+        "bias (remaining initial error)": [p.bias for p in parts],
+        "variance (gradient noise)": [p.variance for p in parts],
     }
     for k, (name, values) in enumerate(series.items()):
         axes.plot(rates, values, color=COLOURS[k], linestyle=DASHES[k], linewidth=2, label=name)
@@ -119,14 +119,14 @@ def one_rate() -> Figure:
 
 @picture
 def each_its_own() -> Figure:
-    """Directions of different curvature want different schedules."""
+    """The best schedule of a single direction depends on its curvature."""
     steps = 10_000
-    figure, (axes,) = panels("The schedule that each direction would choose for itself", width=9)
+    figure, (axes,) = panels("Best schedule for a single direction", width=9)
     for k, curvature in enumerate((0.0003, 0.01, 0.1, 1.0)):
         problem = ec.NoisyQuadratic(ec.Spectrum([curvature], [1.0]), noise=1.0, initial_error=1.0)
         best = problem.optimal_schedule(steps, max_lr=1.0)
         at = np.unique(np.geomspace(1, steps, 300).round().astype(np.int64)) - 1
-        label = f"curvature {curvature:g}"
+        label = f"λ = {curvature:g}"
         axes.plot(at + 1, best(at), color=COLOURS[k], linestyle=DASHES[k], linewidth=2, label=label)
     axes.set(xscale="log", yscale="log", xlabel="step", ylabel="learning rate")
     axes.grid(alpha=0.3)
@@ -136,43 +136,46 @@ def each_its_own() -> Figure:
 
 @picture
 def shares_of_time() -> Figure:
-    """How the time of a run is divided among the octaves, and the curve that follows."""
+    """How Eigencurve divides the steps among the octaves, and the resulting schedule."""
     spectrum = ec.PowerLaw(alpha=1.3, mu=1.0, L=256.0).spectrum(num=2000)
     groups, curve = ec.group(spectrum), ec.eigencurve(spectrum, 500, 1.0)
-    figure, (left, right) = panels("Directions, counted by octave of curvature", "Time and rate: one stretch an octave")
+    figure, (left, right) = panels("Eigenvalues per octave", "Eigencurve: one interval per octave")
     tints = [mpl.colormaps["viridis"](k / (len(groups) - 1)) for k in range(len(groups))]
     left.bar(groups.index, groups.share, color=tints)
     left.bar(
         groups.index, np.sqrt(groups.share) / np.sqrt(groups.share).sum(), fill=False, edgecolor="black", width=0.5
     )
-    left.set(xlabel="octave, from flat to steep", ylabel="share of directions (box: of time)")
+    left.set(xlabel="octave (flat to steep)", ylabel="fraction of eigenvalues (outline: of steps)")
     for k, tint in enumerate(tints):
         right.axvspan(curve.times[k], curve.times[k + 1], color=tint, alpha=0.45, linewidth=0)
     at = np.arange(500)
     right.plot(at, curve(at), color="black", linewidth=2)
-    right.set(xlabel="step", ylabel="learning rate / initial rate", xlim=(0, 500), ylim=(0, 1.02))
+    right.set(xlabel="step", ylabel="learning rate / initial value", xlim=(0, 500), ylim=(0, 1.02))
     return figure
 
 
 @picture
 def cosine() -> Figure:
-    """Cosine decay among the curves that power laws call for, and beside a measured spectrum."""
-    figure, (left, right) = panels("Power laws, κ = 10 T", "A trained ResNet-20, T = 39,100")
-    laws = {f"density λ^-{a:g}": ec.eigencurve(ec.PowerLaw(a, 1.0, 10.0 * T), T, LR) for a in (1.0, 1.2, 1.5)}
+    """Cosine decay compared with Eigencurve, for power laws and for a measured spectrum."""
+    figure, (left, right) = panels("Power-law spectra λ^-α, κ = 10 T", "Trained ResNet-20, T = 39,100")
+    laws = {f"eigencurve, α = {a:g}": ec.eigencurve(ec.PowerLaw(a, 1.0, 10.0 * T), T, LR) for a in (1.0, 1.2, 1.5)}
     curves(left, {"cosine": ec.cosine(T, LR), **laws})
     spectrum = network()
-    found = {"eigencurve, β = 2": ec.eigencurve(spectrum, T, LR), "β → 1": ec.eigencurve(spectrum, T, LR, beta=1.0)}
+    found = {
+        "eigencurve, β = 2": ec.eigencurve(spectrum, T, LR),
+        "eigencurve, β → 1": ec.eigencurve(spectrum, T, LR, beta=1.0),
+    }
     curves(right, {"cosine": ec.cosine(T, LR), **found, "elastic step": ec.elastic_step(T, LR)})
     return figure
 
 
 @picture
 def when_it_helps() -> Figure:
-    """Runs of growing length on one loss, with little noise and with much: where the choice of a schedule matters."""
+    """Expected loss relative to the lower bound as the run gets longer, at two noise levels."""
     spectrum = ec.PowerLaw(alpha=1.3, mu=1e-3, L=1.0).spectrum(num=64)
     lengths = np.geomspace(30, 300_000, 13).round().astype(int).tolist()
     levels = (1.0, 100.0)
-    figure, both = panels(*(f"Density λ^-1.3, κ = 1,000, noise σ² = {level:g}" for level in levels), height=4.4)
+    figure, both = panels(*(f"Power law α = 1.3, κ = 1,000, σ² = {level:g}" for level in levels), height=4.4)
     for axes, level in zip(both, levels, strict=True):
         problem = ec.NoisyQuadratic(spectrum, noise=level, initial_error=1.0)
         tables = [problem.compare(_rivals(problem, steps), max_lr=1.0, tune_lr=True) for steps in lengths]
@@ -182,9 +185,7 @@ def when_it_helps() -> Figure:
             axes.plot(np.array(lengths) / spectrum.kappa, ratios, linewidth=2, label=name, **style)
         axes.axvline(1.0, color=GREY, linewidth=1)
         axes.annotate("T = κ", (1.0, 80), xytext=(4, 0), textcoords="offset points", color=GREY)
-        axes.set(
-            xscale="log", yscale="log", ylim=(0.9, 130), xlabel="length of the run, T / κ", ylabel="loss / certificate"
-        )
+        axes.set(xscale="log", yscale="log", ylim=(0.9, 130), xlabel="T / κ", ylabel="expected loss / lower bound")
         axes.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
         axes.minorticks_off()
         axes.grid(alpha=0.3)
@@ -204,10 +205,10 @@ def _rivals(problem: ec.NoisyQuadratic, steps: int) -> dict[str, ec.Schedule]:
 
 @picture
 def certificate() -> Figure:
-    """Losses of some schedules and the line that none can pass, at two levels of noise."""
+    """Expected losses of five schedules and the lower bound, at two noise levels."""
     spectrum = network()
     levels = (1.0, 1e4)
-    figure, both = panels(*(f"noise σ² = {level:g}" for level in levels), height=3.4)
+    figure, both = panels(*(f"Noise σ² = {level:,.0f}" for level in levels), height=3.4)
     rate = 1 / spectrum.L
     entries = {
         "step decay": ec.step_decay(T, rate), "constant": ec.constant(T, rate), "cosine": ec.cosine(T, rate),
@@ -219,9 +220,9 @@ def certificate() -> Figure:
         names = [*entries, "best found"]
         bias = np.array([table[name].bias for name in names])
         variance = np.array([table[name].variance for name in names])
-        axes.barh(names, bias, color=COLOURS[5], label="left over from the start")
-        axes.barh(names, variance, left=bias, color=COLOURS[4], label="put in by the noise")
-        axes.axvline(table.lower_bound, color="black", linewidth=2, label="certificate")
+        axes.barh(names, bias, color=COLOURS[5], label="bias")
+        axes.barh(names, variance, left=bias, color=COLOURS[4], label="variance")
+        axes.axvline(table.lower_bound, color="black", linewidth=2, label="certificate (lower bound)")
         axes.set(xlabel="expected loss", xlim=(0, 0.45))
     figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -229,16 +230,16 @@ def certificate() -> Figure:
 
 @picture
 def negatives() -> Figure:
-    """The signed spectrum by octave of its size, and what the three ways to treat it do to the curve."""
+    """Positive and negative eigenvalues per octave, and the schedules for two ways of treating them."""
     spectrum, decay = zoo_spectrum(NETWORK), ZOO[NETWORK].weight_decay
-    figure, (left, right) = panels("Eigenvalues of a trained ResNet-20, by size", "The schedule")
+    figure, (left, right) = panels("Signed eigenvalues of a trained ResNet-20", "Eigencurve schedules, T = 39,100")
     edges = decay * 2.0 ** np.arange(-1, 20)
     middles = np.sqrt(edges[1:] * edges[:-1])
     for k, (name, sign) in enumerate({"positive": 1, "negative": -1}.items()):
         share, _ = np.histogram(sign * spectrum.eigenvalues, edges, weights=spectrum.weights)
         seen = share > 0
         left.plot(middles[seen], share[seen], "os"[k] + "-", color=COLOURS[k], markersize=5, label=name)
-    left.set(xscale="log", yscale="log", xlabel="size of the eigenvalue", ylabel="share per octave")
+    left.set(xscale="log", yscale="log", xlabel="|eigenvalue|", ylabel="fraction per octave")
     left.grid(alpha=0.3)
     left.legend(frameon=False)
     ways = {way: ec.eigencurve(ec.prepare(spectrum, decay, negatives=way), T, LR) for way in ("abs", "drop")}
@@ -248,17 +249,17 @@ def negatives() -> Figure:
 
 @picture
 def weight_decay() -> Figure:
-    """The weight decay sets the smallest curvature, and with it how long the rate stays up."""
-    figure, (axes,) = panels("A trained ResNet-20, T = 39,100", width=9)
+    """Eigencurve schedules for four values of the weight decay."""
+    figure, (axes,) = panels("Eigencurve for a trained ResNet-20, T = 39,100", width=9)
     curves(axes, {f"weight decay {d:g}": ec.eigencurve(network(d), T, LR) for d in (5e-3, 5e-4, 5e-5, 5e-6)})
     return figure
 
 
 @picture
 def beta() -> Figure:
-    """The width of the groups: octaves, finer ones, and the limit."""
+    """Eigencurve schedules for four group widths β."""
     spectrum = network()
-    figure, (left, right) = panels("A trained ResNet-20, T = 39,100", "Its last tenth")
+    figure, (left, right) = panels("Eigencurve for a trained ResNet-20, T = 39,100", "The last 10% of training")
     chosen = {f"β = {b:g}": ec.eigencurve(spectrum, T, LR, beta=b) for b in (4.0, 2.0, 1.2)}
     chosen["β → 1"] = ec.eigencurve(spectrum, T, LR, beta=1.0)
     curves(left, chosen)
@@ -269,9 +270,9 @@ def beta() -> Figure:
 
 @picture
 def noise() -> Figure:
-    """The best schedules that we can find, as the noise grows."""
+    """The numerically best schedules at three noise levels."""
     spectrum = network()
-    figure, (axes,) = panels("The best schedule found for a ResNet-20's spectrum, T = 39,100", width=9)
+    figure, (axes,) = panels("Numerically best schedules for the ResNet-20 spectrum, T = 39,100", width=9)
     found: dict[str, ec.Schedule] = {}
     for level, shown in ((1.0, "1"), (1e4, "10⁴"), (1e5, "10⁵")):
         best = best_schedule(level)
@@ -284,7 +285,7 @@ def noise() -> Figure:
     axes.plot(
         at / (T - 1), ec.eigencurve(spectrum, T, 1.0)(at), color=GREY, linestyle=":", linewidth=2, label="eigencurve"
     )
-    axes.set(xlabel="share of the run", ylabel="learning rate / its peak", ylim=(0, 1.05))
+    axes.set(xlabel="fraction of training", ylabel="learning rate / peak value", ylim=(0, 1.05))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="lower left")
     return figure
@@ -292,8 +293,8 @@ def noise() -> Figure:
 
 @picture
 def no_spectrum() -> Figure:
-    """Schedules in Eigencurve's manner that need no measurement."""
-    figure, (left, right) = panels("Two simple rules", "Power laws: α and κ are guessed")
+    """Schedules that need no measured spectrum."""
+    figure, (left, right) = panels("Elastic step decay and cosine-power", "Eigencurve for assumed power laws")
     powers = {f"cosine-power, α = {a:g}": ec.cosine_power(T, LR, alpha=a) for a in (0.5, 2.0)}
     curves(left, {"cosine": ec.cosine(T, LR), "elastic step, r = 1/2": ec.elastic_step(T, LR), **powers})
     guesses = {"α = 1.2, κ = 5 T": (1.2, 5), "α = 1.5, κ = 5 T": (1.5, 5), "α = 1.5, κ = T/2": (1.5, 0.5)}
@@ -302,7 +303,7 @@ def no_spectrum() -> Figure:
 
 
 def drawn(name: str) -> bytes:
-    """A picture as an SVG file."""
+    """The content of a figure as an SVG file."""
     with mpl.rc_context(STYLE):
         target = io.BytesIO()
         PICTURES[name]().savefig(target, format="svg", metadata={"Date": None})
@@ -310,10 +311,10 @@ def drawn(name: str) -> bytes:
 
 
 def main() -> None:
-    """Draw the pictures that were asked for."""
+    """Draw the requested figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="which; all where none is given")
-    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("names", nargs="*", help="names of the figures to draw (default: all)")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="output folder (default: docs/pictures)")
     chosen = parser.parse_args()
     for name in chosen.names or PICTURES:
         content = drawn(name)

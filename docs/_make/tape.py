@@ -1,9 +1,9 @@
-"""The tape of a first use: real commands in a new clone and a new environment, and what they print.
+"""Record docs/first_use.md: run real commands in a fresh clone and environment, and write down their output.
 
-``make tape`` (``python docs/_make/tape.py``) records docs/first_use.md anew, in a few minutes, most of which pip takes.
-``--environment FOLDER`` uses an environment that is there instead of a new one, while the page is being written.
+``make tape`` (``python docs/_make/tape.py``) records the page again. It takes a few minutes, most of them for pip.
+During development, ``--environment FOLDER`` uses an existing environment instead of a new one.
 
-Times and paths are normalised, so that two recordings differ only where the project does.
+Times and paths are normalised, so two recordings differ only if the project has changed.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "first_use.md"
 TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds|min)\b")
 REVISION = re.compile(r"\b[0-9a-f]{12,40}\b")
-# What pip says of its own surroundings is no part of the project.
+# Messages of pip and make about their environment.
 NOISE = re.compile(r"^(?:WARNING|DEPRECATION|\[notice\]|Looking in|make\[\d\]:).*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to type.
+    """A command of the recording.
 
     Attributes:
-        said: what the page says before it.
-        command: for ``sh``, in the clone; the environment's commands are on the path.
-        code: the exit code that it must end with.
+        text: Text on the page before the command.
+        command: Command for ``sh``. It runs in the clone, with the environment's commands on the path.
+        code: Expected exit code.
     """
 
-    said: str
+    text: str
     command: str
     code: int = 0
 
@@ -59,30 +59,33 @@ def problem():
 END"""
 
 STEPS = (
-    Step("The one command that shows everything. It makes its own environment in `.venv`.", "make demo"),
-    Step("What it wrote:", "ls demo-output"),
-    Step("The command line is in that environment.", ". .venv/bin/activate"),
-    Step("Spectra that come with the package:", "eigencurve zoo"),
+    Step("Run the demo. It creates a virtual environment in `.venv`.", "make demo"),
+    Step("The demo writes a page and three figures:", "ls demo-output"),
+    Step("Activate the environment to use the command line:", ". .venv/bin/activate"),
+    Step("List the spectra that ship with the package:", "eigencurve zoo"),
     Step(
-        "A schedule from one of them, for a hundred epochs of CIFAR-10:",
+        "Compute a schedule from one of them, for 100 epochs of CIFAR-10:",
         "eigencurve schedule resnet20_cifar10 --epochs 100 --steps-per-epoch 391 --lr 0.1",
     ),
-    Step("A model of one's own: a function that returns it, its loss and a few hundred examples.", MODEL),
+    Step("For your own model, write a function that returns the model, its loss and a few hundred examples:", MODEL),
     Step(
-        "Measure it:",
+        "Estimate its spectrum:",
         "eigencurve estimate my_model:problem -o spectrum.npz --weight-decay 1e-3 --steps 1000 --settle 0.02",
     ),
-    Step("Its schedule, as code to paste:", "eigencurve schedule spectrum.npz --steps 1000 --lr 0.5 --code torch"),
-    Step("How good is it, and how good could any schedule be?", "eigencurve compare spectrum.npz --steps 1000"),
-    Step("All of it on one page:", "eigencurve report spectrum.npz --steps 1000 --lr 0.5 -o report.html"),
-    Step("A mistake is answered in one line:", "eigencurve schedule spectrum.npz --lr 0.5", code=2),
-    Step("So is a file that is not there:", "eigencurve schedule no_such.npz --steps 1000", code=1),
+    Step("Print the schedule as PyTorch code:", "eigencurve schedule spectrum.npz --steps 1000 --lr 0.5 --code torch"),
+    Step(
+        "Compare its expected loss with that of other schedules and with the lower bound:",
+        "eigencurve compare spectrum.npz --steps 1000",
+    ),
+    Step("Write everything to one HTML page:", "eigencurve report spectrum.npz --steps 1000 --lr 0.5 -o report.html"),
+    Step("Errors are printed on one line. A missing option:", "eigencurve schedule spectrum.npz --lr 0.5", code=2),
+    Step("A missing file:", "eigencurve schedule no_such.npz --steps 1000", code=1),
 )
 HEAD = """\
-# First use
+# Command-line walkthrough
 
-The tape of a first use: a new clone, a new environment, and what the commands print. `make tape` records it anew;
-times are left out.
+This page records a first session with eigencurve: a fresh clone, a new environment, and the output of each command.
+`make tape` records it again. Times are replaced by `…`.
 
 ```console
 $ git clone <this repository> eigencurve && cd eigencurve
@@ -91,10 +94,10 @@ $ git clone <this repository> eigencurve && cd eigencurve
 
 
 def record(steps: tuple[Step, ...], folder: Path, environment: dict[str, str]) -> str:
-    """Run the steps one after the other in ``folder``; the page.
+    """Run the steps in ``folder`` and return the page.
 
     Raises:
-        RuntimeError: a step that ends with another exit code than it should.
+        RuntimeError: If a step ends with an unexpected exit code.
     """
     return HEAD + "".join(_entry(step, _run(step, folder, environment), folder) for step in steps)
 
@@ -112,12 +115,12 @@ def _run(step: Step, folder: Path, environment: dict[str, str]) -> str:
 
 def _entry(step: Step, printed: str, folder: Path) -> str:
     shown = f"$ {step.command}\n{normalised(printed, folder)}"
-    ended = f"\nIt ends with exit code {step.code}.\n" if step.code else ""
-    return f"\n{step.said}\n\n```console\n{shown.rstrip()}\n```\n{ended}"
+    ended = f"\nThe exit code is {step.code}.\n" if step.code else ""
+    return f"\n{step.text}\n\n```console\n{shown.rstrip()}\n```\n{ended}"
 
 
 def normalised(text: str, folder: Path) -> str:
-    """Without times, revisions, places of this machine and what pip says of itself."""
+    """Remove times, revisions, local paths and the messages of pip."""
     here = text.replace(sys.executable, "python3").replace(str(folder), "eigencurve").replace(str(ROOT), "eigencurve")
     plain = NOISE.sub("", here)
     plain = REVISION.sub("…", TIMES.sub("… s", plain))
@@ -125,14 +128,14 @@ def normalised(text: str, folder: Path) -> str:
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """What a new user's shell has: no colours, no data sets, the clone's own environment first."""
+    """The environment of a new user's shell: no colours, no data sets, the clone's virtual environment first."""
     kept = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "EIGENCURVE_DATA"}}
     path = f"{folder / '.venv' / 'bin'}{os.pathsep}{kept.get('PATH', '')}"
     return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "110", "PYTHON": sys.executable, "MAKEFLAGS": ""}
 
 
 def borrow(environment: Path, folder: Path) -> None:
-    """Let ``folder``/.venv be an environment that is there, which is not written to, with the marker for make."""
+    """Link an existing environment as ``folder``/.venv without writing to it, and mark it as ready for make."""
     venv = folder / ".venv"
     venv.mkdir()
     for entry in environment.iterdir():
@@ -141,9 +144,9 @@ def borrow(environment: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Record the page."""
+    """Record the page and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--environment", type=Path, help="an environment that is there, for development")
+    parser.add_argument("--environment", type=Path, help="use this existing environment (for development)")
     parser.add_argument("--out", type=Path, default=PAGE)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:

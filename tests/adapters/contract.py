@@ -50,14 +50,14 @@ class Driver(ABC):
     Attributes:
         name: Name of the adapter in the table of docs/adapters.md.
         rtol: Relative tolerance of a rate: 0, or one rounding if rates are float32.
-        skip: Effect of a skipped mixed-precision step: "goes on" (skipped steps count, so the next update gets the rate
-            of the next step) or "waits" (the next update gets the rate of the skipped one).
+        skip: Whether a step that mixed precision skips is "counted" (the next update gets the rate of the next step) or
+            "not counted" (the next update gets the rate of the skipped step).
         not_applicable: Methods that the framework does not support, with the reason as in its row of docs/adapters.md.
     """
 
     name: ClassVar[str]
     rtol: ClassVar[float] = 0.0
-    skip: ClassVar[str] = "goes on"
+    skip: ClassVar[str] = "counted"
     not_applicable: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
@@ -103,4 +103,4 @@ def drawn(*seed: str) -> np.random.Generator:
 def expected_when_skipping(driver: Driver, schedule: ec.Schedule, num_steps: int, skipped: Sequence[int]) -> Rates:
     """Rates of the updates that happen: f at the number of the try, or at the number of updates before it."""
     tries = [t for t in range(num_steps) if t not in skipped]
-    return [schedule(t if driver.skip == "goes on" else k) for k, t in enumerate(tries)]
+    return [schedule(t if driver.skip == "counted" else k) for k, t in enumerate(tries)]

@@ -20,7 +20,7 @@ def keras_worker(backend):
 
 class KerasDriver(Driver):
     rtol = 2.0**-22
-    skip = "waits"
+    skip = "not counted"
 
     def __init__(self, backend):
         self.name, self.worker = f"keras ({backend})", keras_worker(backend)

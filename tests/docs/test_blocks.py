@@ -1,4 +1,4 @@
-"""Every code block of the README and of docs/ is run, and prints what its page shows."""
+"""Every code block of the README and of docs/ runs and prints what its page shows."""
 
 import ast
 import multiprocessing
@@ -14,7 +14,7 @@ from eigencurve.commands.shell import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# What a page needs beside NumPy; without it the page cannot run, and its test says so.
+# Packages that a page needs besides NumPy. If one is missing, the test of the page is skipped.
 NEEDS = {
     "lightning": ["lightning"], "transformers": ["transformers"], "keras": ["keras"], "jax": ["jax", "optax"],
     "hessian": ["jax"], "adapters": ["lightning", "transformers", "accelerate", "keras", "jax", "optax"],
@@ -32,14 +32,14 @@ def runs_something(page):
 
 @pytest.fixture(scope="module")
 def processes():
-    """A process for each page, forked from one that has imported PyTorch already and done nothing else."""
+    """Multiprocessing context that forks a fresh process for each page from one that has imported PyTorch."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["eigencurve.adapters.torch", "eigencurve.theory.quadratic"])
     return context
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if runs_something(page)], ids=name_of)
-def test_a_page_does_what_it_shows(page, processes):
+def test_page_prints_what_it_shows(page, processes):
     if missing := [package for package in NEEDS.get(page.stem, []) if find_spec(package) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
     if "torch" in page.read_text() and find_spec("torch") is None:
@@ -48,7 +48,7 @@ def test_a_page_does_what_it_shows(page, processes):
         assert pool.submit(check_page, page).result() == []
 
 
-def test_few_blocks_are_not_run_and_all_say_why():
+def test_few_blocks_are_not_run_and_each_gives_a_reason():
     blocks = [(name_of(page), block) for page in PAGES for block in blocks_of(page.read_text())]
     left_out = [(page, block.reason) for page, block in blocks if block.reason is not None]
     assert all(len(reason) > 5 for _, reason in left_out)
@@ -61,8 +61,8 @@ def left_out(language):
 
 
 @pytest.mark.parametrize(("page", "block"), left_out("python"), ids=str)
-def test_a_fragment_imports_what_there_is(page, block):
-    """What is not run is still Python, and the names that it takes from this package exist."""
+def test_imports_of_a_block_that_is_not_run_exist(page, block):
+    """A block that is not run must still parse, and the names that it imports from this package must exist."""
     for node in ast.walk(ast.parse(block.code)):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("eigencurve"):
             module = pytest.importorskip(node.module, exc_type=ImportError)
@@ -70,15 +70,15 @@ def test_a_fragment_imports_what_there_is(page, block):
 
 
 @pytest.mark.parametrize("line", [line for _, block in left_out("sh") for line in block.code.splitlines()])
-def test_a_command_that_is_not_run_is_understood(line):
-    """The real parser takes its words; an option that is gone is noticed."""
+def test_command_that_is_not_run_parses(line):
+    """The real parser accepts the command, so a removed option is detected."""
     words = shlex.split(line, comments=True)
     if words[:1] == ["eigencurve"] and len(words) > 1:
         parse(load(words[1]), words[2:])
 
 
 @pytest.mark.parametrize("line", ["schedule --no-such", "spectrum compare --no-such", "spectrum no-such"])
-def test_a_command_that_is_not_understood_is_noticed(line):
+def test_unknown_option_or_command_is_detected(line):
     name, *words = line.split()
     with pytest.raises(Exception, match=r"(?i)no such"):
         parse(load(name), words)
@@ -91,8 +91,8 @@ def parse(command, words):
         parse(below, rest)
 
 
-def test_commands_stand_in_blocks_that_are_run():
-    """A command to copy must not hide in a plain block, where nobody would notice that it no longer works."""
+def test_commands_are_in_blocks_that_are_run():
+    """Commands must not be in plain blocks, where no test would detect that they no longer work."""
     for page in PAGES:
         for block in blocks_of(page.read_text()):
             if block.language not in {"sh", "python"} and page.name != "first_use.md":
@@ -125,7 +125,7 @@ torchrun train.py
 """
 
 
-def test_a_setup_is_run_and_hidden_from_the_reader(tmp_path):
+def test_setup_block_runs_before_the_visible_ones(tmp_path):
     page = tmp_path / "page.md"
     shown = "```python\nprint(7 * x)\n```\n\n```text\n42\n```\n"
     page.write_text(f"<!-- setup\nx = 6\n-->\n\n{shown}\n<!-- setup\n1 / 0\n-->\n")
@@ -135,7 +135,7 @@ def test_a_setup_is_run_and_hidden_from_the_reader(tmp_path):
     assert check_in_a_process(page) == []
 
 
-def test_blocks_know_their_outputs_and_reasons():
+def test_blocks_have_outputs_and_reasons():
     one, plain, file, left_out = blocks_of(PAGE)
     assert (one.language, one.line, one.shown.code) == ("python", 3, "a 1.0\n")
     assert (plain.language, plain.is_run) == ("text", False)
@@ -144,16 +144,16 @@ def test_blocks_know_their_outputs_and_reasons():
     assert left_out.reason == "it needs a cluster"
 
 
-def test_a_page_that_is_out_of_date_is_noticed_and_mended(tmp_path):
+def test_outdated_output_is_detected_and_updated(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(6 * 7)\n```\n\n```text\n41 and a half\n```\n")
     (message,) = check_in_a_process(page)
-    assert "shows '41 and a half', printed was '42'" in message
+    assert "shows '41 and a half', but the output is '42'" in message
     page.write_text(updated(page.read_text(), [(blocks_of(page.read_text())[0], "42\n")]))
     assert check_in_a_process(page) == []
 
 
-def test_a_block_that_fails_names_its_page_and_line(tmp_path):
+def test_failing_block_names_its_page_and_line(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("words\n\n```python\nx = 1\nx.nothing\n```\n")
     with pytest.raises(Exception, match=r"page\.md:4: this block fails(.|\n)*line 5(.|\n)*no attribute 'nothing'"):
@@ -185,9 +185,9 @@ def check_in_a_process(page):
         ("a  1", "a 1", True),
     ],
 )
-def test_what_counts_as_the_same_output(shown, printed, same):
+def test_output_comparison(shown, printed, same):
     assert (differs(shown, printed) is None) == same
 
 
-def test_a_block_is_a_value():
+def test_blocks_compare_by_value():
     assert blocks_of("```\nx\n```\n") == [Block("", "", "x\n", 2, (4, 6))]

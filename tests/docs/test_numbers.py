@@ -1,6 +1,6 @@
-"""A number that is quoted from results/ stands in the file that it is quoted from.
+"""Numbers quoted from results/ occur in the file that they are quoted from.
 
-A paragraph or table after ``<!-- numbers: results/ridge.md -->`` is held to it.
+The check covers each paragraph or table that follows a marker such as ``<!-- numbers: results/ridge.md -->``.
 """
 
 import re
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 QUOTED = re.compile(r"^<!-- numbers: (?P<file>\S+) -->\n(?P<text>.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?%?(?!\w)")
-# Names of networks and data, links, and small whole numbers that are words ("four schedules, 2 of them").
+# Links, names of networks and data sets, and parameter values are not quoted numbers.
 NO_NUMBER = re.compile(r"\]\([^)]*\)|(?:ResNet|VGG|CIFAR|ImageNet)-?\d+|β = \d|σ² = 1\b")
 
 
@@ -27,18 +27,18 @@ def numbers(text):
 
 
 @pytest.mark.parametrize(("file", "text"), list(quotes()))
-def test_quoted_numbers_are_those_of_the_file(file, text):
+def test_quoted_numbers_are_in_the_file(file, text):
     known = set(numbers((ROOT / file).read_text()))
-    said = numbers(text)
-    assert said, "nothing is quoted here"
-    assert not [number for number in said if number not in known], f"not in {file}"
+    quoted = numbers(text)
+    assert quoted, "the marked text quotes no number"
+    assert not [number for number in quoted if number not in known], f"not in {file}"
 
 
-def test_the_readme_quotes():
+def test_readme_quotes_results():
     assert len(QUOTED.findall((ROOT / "README.md").read_text())) >= 3
 
 
-def test_a_wrong_number_is_noticed():
+def test_numbers_are_found_in_text():
     assert numbers("ResNet-18 has 1.071, 39,100 steps and 100.0% (β = 2), 3.39e+05") == [
         "1.071",
         "39,100",

@@ -1,4 +1,4 @@
-"""The site builds without a warning, loads nothing from elsewhere, and has everything that is public."""
+"""The site builds without warnings, loads no external resources, and documents every public name."""
 
 import importlib
 import pkgutil
@@ -14,14 +14,14 @@ from eigencurve.commands.shell import COMMANDS, load
 ROOT = Path(__file__).parents[2]
 
 
-def test_it_builds_without_a_warning(site):
-    """Links, anchors, references in docstrings, pages that are in no menu: all of them are warnings."""
+def test_builds_without_warnings(site):
+    """Broken links, anchors and cross-references, and pages missing from the navigation, are all warnings."""
     assert site.warnings == []
     assert "index.html" in site.pages
 
 
-def test_it_needs_no_network(site):
-    """Pages are read in trains: scripts, styles, fonts and pictures come with the site."""
+def test_loads_no_external_resources(site):
+    """The site works offline: it contains all scripts, styles, fonts and images."""
     loads = re.compile(r"""<(?:script|img|iframe|link)\b[^>]*?\b(?:src|href)="?(https?:)?//[^">]*""")
     for name, text in site.pages.items():
         found = [match[0] for match in loads.finditer(text) if 'rel="canonical"' not in match[0]]
@@ -41,11 +41,11 @@ def test_every_public_name_is_in_the_reference(site, module):
 
 
 def test_every_adapter_is_in_the_reference(site):
-    """Every class and function that an adapter defines, from its source: no framework need be installed."""
+    """Reads the names from the source, so that no framework has to be installed."""
     for module in pkgutil.iter_modules(eigencurve.adapters.__path__):
         source = Path(module.module_finder.path, f"{module.name}.py").read_text()
         defined = re.findall(r"^(?:class|def) ([A-Za-z]\w*)", source, re.MULTILINE)
-        defined = [name for name in defined if name not in eigencurve.__all__]  # those stand under their short name
+        defined = [name for name in defined if name not in eigencurve.__all__]  # documented under their short name
         names = {f"eigencurve.adapters.{module.name}.{name}" for name in defined}
         assert names <= documented(site), sorted(names - documented(site))
 
@@ -58,8 +58,8 @@ def test_every_command_and_option_is_in_the_reference(site):
             assert all(option in text for option in parameter.opts if option.startswith("--")), (name, parameter.opts)
 
 
-def test_formulas_and_references_leave_no_mark_up_behind(site):
-    """Neither reStructuredText nor LaTeX is left for the reader; what is not known is not linked."""
+def test_docstring_markup_is_converted(site):
+    """No reStructuredText, LaTeX or unresolved cross-reference is left on the reference pages."""
     for name, text in site.pages.items():
         if name.startswith("reference/"):
             shown = re.sub(r'alttext="[^"]*"', "", text)
@@ -78,8 +78,8 @@ def test_every_result_is_a_page(site):
         assert f'href="{page.removeprefix("results/")}/"' in site.pages["results/index.html"]
 
 
-def test_pictures_say_what_they_show(site):
-    """An image without words is nothing to those who cannot see it."""
+def test_images_have_alt_texts_and_exist(site):
+    """Screen readers need the alternative text."""
     for name, text in site.pages.items():
         for tag in re.findall(r"<img [^>]*>", text):
             assert re.search(r'alt="[^"]+"', tag), (name, tag)

@@ -13,7 +13,8 @@ from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import KINDS, Settings
 from eigencurve.studio.view import BEST, PROMISED, marks_for, problem_of, recipe_of, redraw
-from eigencurve.theory.block_search import search_blocks
+from eigencurve.theory.evaluators import BlockEvaluator
+from eigencurve.theory.optimal import search
 
 ZOO = Settings(epochs=20, steps_per_epoch=100)
 LAW = Settings(source="power_law", alpha=1.2, kappa=1e4, weight_decay=1e-3, epochs=20, steps_per_epoch=100)
@@ -77,7 +78,7 @@ def test_rates_beyond_the_quadratics_limit_diverge():
 
 def test_a_search_is_shown_beside_the_others():
     problem, max_lr = problem_of(LAW, subject_of(LAW))
-    best = search_blocks(problem.spectrum, problem.nodes, LAW.total_steps, max_lr)
+    best = search(BlockEvaluator(problem.nodes), problem.spectrum, LAW.total_steps, max_lr)
     view = view_of(LAW, best)
     row = next(row for row in view.losses.rows if row.name == BEST)
     assert row is view.losses.rows[0]

@@ -18,7 +18,7 @@ def test_is_a_verified_optimum_for_any_beta(s, T, beta):
     a = allocate(s, T, beta)
     assert (a.lengths >= 0).all()
     assert_allclose(a.lengths.sum(), T, rtol=1e-12)
-    # Lengths are differences of denominators near 1: good to about kappa * 1e-16 steps.
+    # Lengths are differences of denominators near 1, so they are accurate to about kappa * 1e-16 steps.
     assert a.kkt_residual < 1e-9
     assert -1e-12 <= a.gap < 1e-9
     assert a.value <= allocate(s, T, beta, "sqrt").value * (1 + 1e-12)
@@ -50,7 +50,7 @@ def test_agrees_with_a_general_solver(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_projected_gradient(seed):
-    """A second method of another kind: multiplicative weights on the simplex, many small steps."""
+    """A second, different method: multiplicative weights on the simplex, in many small steps."""
     rng = np.random.default_rng(seed)
     s = ec.Spectrum(3.0 ** np.arange(5), rng.dirichlet(np.full(5, 0.7)))
     a = allocate(s, 300)
@@ -89,7 +89,7 @@ def test_the_schedule_is_eigencurve_at_one_over_l(s, T, kind):
 
 @pytest.mark.parametrize(
     ("lengths", "match"),
-    [([1.0], "2 numbers >= 0"), ([3.0, -1.0], "2 numbers >= 0"), ([0.5, 0.7], "of a whole sum"), ([0, 0], "whole sum")],
+    [([1.0], "2 numbers >= 0"), ([3.0, -1.0], "2 numbers >= 0"), ([0.5, 0.7], "a whole sum"), ([0, 0], "whole sum")],
 )
 def test_refuses_bad_lengths(lengths, match):
     with pytest.raises(ValueError, match=match):

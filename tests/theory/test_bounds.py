@@ -1,4 +1,4 @@
-"""Every bound brackets the exact expected loss; how tight it is; and where the paper's text does not hold."""
+"""Every bound holds for the exact expected loss; how tight it is; and where the paper's text does not hold."""
 
 import math
 
@@ -41,7 +41,7 @@ class TestProposition1:
 
     @given(q=problems(smallest=1e-6), T=st.integers(1, 300))
     def test_is_not_below_the_certificate(self, q, T):
-        """Its steps are at most ½, so max_lr = 1/μ allows them in every coordinate."""
+        """The steps are at most ½, so max_lr = 1/μ allows them in every coordinate."""
         assert q.lower_bound(T, 1 / q.spectrum.mu) <= bounds.proposition_1(q, T).total * SLACK
 
 
@@ -60,7 +60,7 @@ class TestProposition2:
         assert ratio > 0.999
 
     def test_the_step_that_its_proof_forgets_matters(self):
-        """The proof lets the noise of step k shrink in step k itself; that variance is below the true one."""
+        """The proof already shrinks the noise of step k in step k, so its variance is below the true one."""
         eta = {k: 1 / (1 + k) for k in (1, 2, 3)}  # one eigenvalue, λ = μ = L = 1
         true = sum(eta[k] ** 2 * math.prod((1 - eta[i]) ** 2 for i in range(k + 1, 4)) for k in eta)
         proof = sum(eta[k] ** 2 * math.exp(-2 * sum(eta[i] for i in range(k, 4))) for k in eta)
@@ -83,7 +83,7 @@ class TestLemma1:
         brackets(q.loss_parts(schedule_for(q.spectrum, a.lengths)), bounds.lemma_1(q, a.lengths))
 
     def test_how_tight_it_is(self):
-        """The bias part can be met to 2 %; the variance part, with its 15, is 10 to 40 times too high."""
+        """The bias part is tight to 2 %; the variance part, with its constant 15, is 10 to 40 times too high."""
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 100.0], [1, 1e-12]), 1.0, 1.0)
         lengths = allocate(q.spectrum, 10**5, allocation="sqrt").lengths
         parts, bound = q.loss_parts(schedule_for(q.spectrum, lengths)), bounds.lemma_1(q, lengths)
@@ -104,7 +104,7 @@ class TestLemma1:
             bounds.lemma_1(q, lengths)
 
     def test_the_papers_number_of_ranges_leaves_out_the_largest_eigenvalue(self):
-        """Counter-example: κ = 2, log2 κ = 1 range, [1, 2), which holds a thousandth of the eigenvalues."""
+        """Counterexample: κ = 2 gives log2 κ = 1 range, [1, 2), which contains a thousandth of the eigenvalues."""
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 2.0], [0.001, 0.999]), noise=1.0, initial_error=0.0)
         T = 1000
         f = ec.inverse_time(T, 1 / 2, 1 / (2 + T - 1))  # Eq. (eta_t) with the one interval Δ_1 = T
@@ -132,7 +132,7 @@ class TestTheorem1:
 
     def test_needs_eigenvalues_at_mu(self):
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 4.0], [0, 1]), 1.0, 1.0)
-        with pytest.raises(ValueError, match=r"theorem_1: 'spectrum' must be of share above 0 in \[mu, mu beta\)"):
+        with pytest.raises(ValueError, match=r"theorem_1: 'spectrum' must be a spectrum with .* in \[mu, mu beta\)"):
             bounds.theorem_1(q, 10)
 
 
@@ -187,7 +187,7 @@ class TestCorollary2:
         assert bounds.theorem_1(q, T).variance <= 15 * octaves / T * q.noise.max() * SLACK
 
     def test_log_kappa_in_place_of_the_number_of_octaves_does_not_hold(self):
-        """Counter-example: κ = 1.001 has one octave and log2 κ = 0.0014."""
+        """Counterexample: κ = 1.001 has one octave, but log2 κ = 0.0014."""
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 1.001], [1, 1]), noise=1.0, initial_error=0.0)
         loss = q.expected_loss(ec.eigencurve(q.spectrum, 1000, 1 / q.spectrum.L))
         as_written = 15 * math.log2(q.spectrum.kappa) / 1000
@@ -195,7 +195,7 @@ class TestCorollary2:
         assert loss < bounds.corollary_2(q, 1000).total
 
     def test_its_bias_is_no_worst_case(self):
-        """Counter-example: nearly all eigenvalues far from μ, nearly all of the initial error at μ."""
+        """Counterexample: nearly all eigenvalues are far from μ, and nearly all of the initial error is at μ."""
         share = 1e-8
         s = ec.Spectrum([1.0, 15.0], [share, 1 - share])
         q = ec.NoisyQuadratic(s, noise=0.0, initial_error=[1 / share, 0.0])
@@ -203,7 +203,7 @@ class TestCorollary2:
         loss = q.expected_loss(ec.eigencurve(s, T, 1 / s.L))
         as_written = 0.5 * (s.kappa * math.log2(s.kappa) / T) ** 2
         assert loss > 30 * as_written
-        with pytest.raises(ValueError, match="at least 1/4 full in its first octave"):
+        with pytest.raises(ValueError, match="a share of at least 1/4 in its first octave"):
             bounds.corollary_2(q, T)
         assert loss < bounds.theorem_1(q, T).total
 
@@ -217,11 +217,11 @@ class TestStepDecay:
             bound = bounds.step_decay_lower_bound(q, T, lr)
         except ValueError:  # T is too short for this noise
             assume(False)
-        # in closed form; the rates of the intervals one after the other are enough
+        # in closed form, one interval at a time
         assert bound <= step_decay_loss(q, T, lr)
 
     def test_how_tight_it_is(self):
-        """About a hundredth of the loss where all eigenvalues are well past their bias."""
+        """About a hundredth of the loss if the bias is negligible at all eigenvalues."""
         q = ec.NoisyQuadratic(ec.Spectrum(2.0 ** np.arange(8), np.ones(8)), 1.0, 1.0)
         T = 2**21
         ratio = q.expected_loss(ec.step_decay(T, 1 / 128)) / bounds.step_decay_lower_bound(q, T, 1 / 128)
@@ -248,7 +248,7 @@ class TestStepDecay:
 
 
 def step_decay_loss(q, T, lr):
-    """Step decay of up to 1e8 steps: one constant run for each of its floor(log2 T) intervals."""
+    """The loss of step decay for up to 1e8 steps: one constant run per interval, floor(log2 T) in all."""
     count = T.bit_length() - 1
     ends = [math.ceil(k * T / count) for k in range(count + 1)]
     bias, variance = q.initial_error.copy(), np.zeros(len(q.spectrum))
@@ -277,7 +277,7 @@ class TestMinimaxRate:
 
     @given(q=problems(), T=steps)
     def test_eigencurve_promises_at_least_thirty_times_as_much(self, q, T):
-        """15 (Σ√s)² against d/2: what Theorem 1 guarantees is the minimax rate times 30 times the extra term."""
+        """15 (Σ√s)² against d/2: Theorem 1 guarantees the minimax rate times 30 times the extra term."""
         assert 30 * bounds.minimax_rate(q, T) <= bounds.theorem_1(q, T).variance * SLACK
 
 

@@ -32,7 +32,7 @@ def test_divergence_is_a_row_of_its_own():
     table = Q.compare({**SCHEDULES, "too high": ec.constant(200, 5.0)})
     row = table.rows[-1]
     assert (row.name, row.status, row.loss, row.gap) == ("too high", "diverged", None, None)
-    assert table.max_lr == 5.0  # the bound must cover it too
+    assert table.max_lr == 5.0  # the bound must also hold for this one
     assert "diverged" in str(table)
 
 

@@ -110,7 +110,7 @@ def jax_schedule(
         weight_decay: Weight decay of its optimizer, positive.
         min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
-        options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
             ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
 
     Returns:

@@ -169,7 +169,7 @@ def torch_schedule(
         min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
         microbatch: Maximum number of examples in memory at a time.
-        options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
             ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
 
     Returns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from eigencurve.figures.style import COLOURS, PANEL, Figure
-from eigencurve.theory.comparison import Comparison, Row
+from eigencurve.theory.comparison import Comparison, ComparisonRow
 
 
 def losses_figure(compared: Comparison) -> Figure:
@@ -29,5 +29,5 @@ def losses_figure(compared: Comparison) -> Figure:
     return figure
 
 
-def _part(row: Row, name: str) -> float:
+def _part(row: ComparisonRow, name: str) -> float:
     return float(getattr(row, name) or 0.0)

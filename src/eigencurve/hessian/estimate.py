@@ -211,7 +211,7 @@ class _ProbeLoop:
 
     def _save_interrupted(self, run: Recurrence) -> str:
         """Save if the state is consistent, and return the message for the user."""
-        done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished)}"
+        done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
         if self.file is None:
             return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
         if self.output is not None and not run.is_changing:

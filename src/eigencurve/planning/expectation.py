@@ -8,9 +8,9 @@ from typing import Any
 from eigencurve import _check
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.theory.candidates import usual_schedules
 from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.tuning import usual_schedules
 
 BEST = "numerically best"
 

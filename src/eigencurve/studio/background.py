@@ -7,8 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TypeAlias
 
-from eigencurve.theory.block_search import search_blocks
-from eigencurve.theory.optimal import Search
+from eigencurve.theory.evaluators import BlockEvaluator
+from eigencurve.theory.optimal import Search, search
 from eigencurve.theory.quadratic import NoisyQuadratic
 
 Question: TypeAlias = tuple[NoisyQuadratic, float, int]
@@ -35,8 +35,8 @@ class Searches:
         with self._lock:
             if question not in self._answers:
                 self._drop_waiting()
-                spectrum, nodes = problem.spectrum, problem.nodes
-                self._answers[question] = self._pool.submit(search_blocks, spectrum, nodes, total_steps, max_lr)
+                evaluator = BlockEvaluator(problem.nodes)
+                self._answers[question] = self._pool.submit(search, evaluator, problem.spectrum, total_steps, max_lr)
             self._answers.move_to_end(question)
             while len(self._answers) > self._most:
                 self._answers.popitem(last=False)

@@ -17,13 +17,13 @@ from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_de
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
-from eigencurve.theory.block_search import best_scale
 from eigencurve.theory.blocks import Blocks, block_curve, blocks_of, peak_rate
 from eigencurve.theory.certificate import certificates
+from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.tuning import rescaled
+from eigencurve.theory.tuning import best_scale, rescaled
 
 BEST = "best"
 # Times at which losses are given, evenly spaced and geometrically from the first step on.
@@ -34,8 +34,6 @@ NUM_DRAWN, NUM_LATE = 121, 40
 # in a row differ by more than PROMISED.
 RESOLUTIONS = ((32, 0.1), (64, 0.02), (128, 0.005), (256, 0.001))
 PROMISED = 0.01
-# The best scale of a schedule is looked for on this one: the loss is flat there.
-SCALE_RESOLUTION = (32, 0.25)
 # Intervals that a table shows one by one; where there are more, they are summed by octave.
 MOST_INTERVALS = 32
 
@@ -281,8 +279,8 @@ def loss_view(settings: Settings, subject: Subject, schedules: Mapping[str, Sche
     """
     problem, max_lr = problem_of(settings, subject)
     nodes, marks = problem.nodes, marks_for(settings.total_steps)
-    few = compress(nodes, SCALE_RESOLUTION[0])
-    scales = {name: _scale(settings, few, schedule, max_lr, name) for name, schedule in schedules.items()}
+    evaluator = BlockEvaluator(nodes)
+    scales = {name: _scale(settings, evaluator, schedule, max_lr, name) for name, schedule in schedules.items()}
     stiffness = max_lr * problem.spectrum.L
     coarse: dict[str, Array] = {}
     for num_cells, tolerance in RESOLUTIONS:
@@ -308,13 +306,13 @@ def marks_for(total_steps: int) -> IntArray:
     return np.unique(np.concatenate((even, early)).round().astype(np.int64))
 
 
-def _scale(settings: Settings, nodes: Nodes, schedule: Schedule, max_lr: float, name: str) -> float:
+def _scale(settings: Settings, evaluator: BlockEvaluator, schedule: Schedule, max_lr: float, name: str) -> float:
     """What the rates of a schedule are multiplied by on the quadratic."""
     if name == BEST or settings.scale == "given":
         return 1.0
     if settings.scale == "theory":
         return max_lr / 2 / peak_rate(schedule)
-    return best_scale(nodes, blocks_of(schedule, np.array([schedule.total_steps]), SCALE_RESOLUTION[1]), max_lr)
+    return best_scale(evaluator, schedule, max_lr)
 
 
 def _curve(nodes: Nodes, blocks: Blocks) -> Array:

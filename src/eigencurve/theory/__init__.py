@@ -1,1 +1,1 @@
-"""The paper's theory as numbers: exact expected loss, bounds, the best schedule and its certificate."""
+"""The paper's theory in code: exact expected loss, bounds, the best schedule and its certificate."""

@@ -1,4 +1,4 @@
-"""The interval lengths Δ_i that minimise Lemma 1's variance bound, with the proof that they do."""
+"""The interval lengths Δ_i that minimise Lemma 1's variance bound, with a certificate of optimality."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    r"""Interval lengths for the groups of a spectrum, and how far from the best they are.
+    r"""Interval lengths for the groups of a spectrum, and how far from optimal they are.
 
     Attributes:
-        groups: the non-empty groups, one length each.
-        slope: :math:`a_i = \beta^i/\kappa`, the slope of the denominator on group i.
-        lengths: Δ_i, not negative, summing to T.
-        value: :math:`V(\Delta) = \sum_i a_i s_i / D_i` of Lemma 1's variance.
-        kkt_residual: see :func:`kkt_residual`; 0 at the optimum.
-        gap: the most by which a better choice could lower V, as a fraction of V.
+        groups: Non-empty groups of the spectrum.
+        slope: Slope :math:`a_i = \beta^i/\kappa` of the denominator on group i.
+        lengths: Interval lengths Δ_i >= 0 of the groups; they sum to T.
+        value: The sum :math:`V(\Delta) = \sum_i a_i s_i / D_i` in Lemma 1's variance.
+        kkt_residual: Violation of the optimality conditions (:func:`kkt_residual`); 0 at the optimum.
+        gap: Upper bound on the relative decrease of V that other lengths could achieve.
     """
 
     groups: Groups
@@ -40,17 +40,17 @@ class Allocation:
 def allocate(
     spectrum: Spectrum | PowerLaw, total_steps: int, beta: float = 2.0, allocation: str = "optimal"
 ) -> Allocation:
-    r"""Share out T steps among the groups of ``spectrum``.
+    r"""Divide T steps among the groups of ``spectrum``.
 
     .. math:: \min_{\Delta \ge 0,\, \sum\Delta = T} V(\Delta), \qquad
               V(\Delta) = \sum_i \frac{a_i s_i}{1 + \sum_{j \le i} a_j\Delta_j}
 
-    V is convex, so the Karush-Kuhn-Tucker conditions, checked here, prove the optimum.
+    V is convex, so the Karush-Kuhn-Tucker conditions, which are checked, prove that the minimum is global.
 
     Args:
-        spectrum: positive, from :func:`prepare`; or a power law.
-        total_steps: T.
-        beta: above 1.
+        spectrum: Positive spectrum, from :func:`prepare`, or a power law.
+        total_steps: Number of steps T.
+        beta: Ratio of the groups' lower edges, above 1.
         allocation: ``"optimal"``, or ``"sqrt"`` for the paper's Δ_i ∝ √s_i.
 
     Reference: arXiv:2110.14109, Lemma 1, and the remark that "a better allocation can be calculated".
@@ -72,7 +72,7 @@ def allocate(
 
 
 def marginal_gain(share: Array, slope: Array, lengths: Array) -> Array:
-    r"""How much one more step in each group would lower V.
+    r"""The decrease of V per additional step in each group.
 
     .. math:: -\frac{\partial V}{\partial\Delta_i} = a_i\sum_{k \ge i} \frac{a_k s_k}{D_k^2}
     """
@@ -81,28 +81,28 @@ def marginal_gain(share: Array, slope: Array, lengths: Array) -> Array:
 
 
 def kkt_residual(gain: Array, lengths: Array) -> float:
-    r"""How far the gains :math:`g_i` are from the conditions of an optimum, as a fraction of :math:`\nu T`.
+    r"""The violation of the optimality conditions by the gains :math:`g_i`, as a fraction of :math:`\nu T`.
 
     .. math:: g_i \le \nu, \qquad \Delta_i\,(\nu - g_i) = 0
 
-    With :math:`\nu = \max_i g_i` the first holds; the residual is the largest left side of the second.
+    With :math:`\nu = \max_i g_i` the first condition holds; the residual is the largest left side of the second.
     """
     best = float(gain.max())
     return float((lengths * (best - gain)).max()) / (best * math.fsum(lengths))
 
 
 def schedule_for(spectrum: Spectrum | PowerLaw, lengths: Array, beta: float = 2.0) -> Eigencurve:
-    """The schedule of Lemma 1, at its own rate 1/L, for any lengths Δ_i of the non-empty groups.
+    """The schedule of Lemma 1, with initial rate 1/L, for any lengths Δ_i of the non-empty groups.
 
-    They must sum to a whole number of steps. A length that is lost in rounding beside T has no interval.
+    The lengths must sum to a whole number of steps. A length below the rounding error of T gets no interval.
     """
     delta = _check.vector("schedule_for", "lengths", lengths)
     slope = group(spectrum, beta).lower / spectrum.L
     total = round(math.fsum(delta))
     if len(delta) != len(slope) or (delta < 0).any():
-        _check.refuse("schedule_for", "lengths", f"{len(slope)} numbers >= 0, one a non-empty group", lengths)
+        _check.refuse("schedule_for", "lengths", f"{len(slope)} numbers >= 0, one per non-empty group", lengths)
     if total < 1 or abs(math.fsum(delta) - total) > 1e-9 * total:
-        _check.refuse("schedule_for", "lengths", "of a whole sum >= 1", math.fsum(delta))
+        _check.refuse("schedule_for", "lengths", "numbers with a whole sum >= 1", math.fsum(delta))
     times = np.minimum(np.concatenate(([0.0], np.cumsum(delta))), total)
     heights = 1 + np.concatenate(([0.0], np.cumsum(delta * slope)))
     inner = np.concatenate((np.diff(times) > 0, [False])) & (times < total)

@@ -1,4 +1,4 @@
-"""Long runs in a few milliseconds: the expected loss along a schedule, by blocks of nearly equal rates."""
+"""The expected loss along a schedule by blocks of nearly equal rates: long runs in a few milliseconds."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Join, Warmup
 from eigencurve.schedules.piecewise import Piecewise
-from eigencurve.theory.block_kernels import advance_blocks
+from eigencurve.schedules.serial import KINDS
+from eigencurve.theory.kernels import advance_blocks, block_loss_and_gradient
 from eigencurve.theory.nodes import Nodes
-from eigencurve.theory.recursion import tame
+from eigencurve.theory.recursion import within_growth_limit
 
-# How much the rate may change within a block, as a fraction of it.
+# Largest relative change of the rate within a block.
 TOLERANCE = 0.02
-# A block whose rates sum to less than this over L moves no coordinate far: its rate may change at will.
+# If the rates of a block sum to less than this over L, no coordinate moves far, and the rate may change freely.
 SMALLEST_MOVE = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Consecutive steps of a schedule, in blocks over which its rate hardly changes.
+    """The steps of a schedule, in consecutive blocks over which the rate hardly changes.
 
     Attributes:
-        counts: how many steps each block has.
-        rates: the mean rate of each.
-        rises: its last rate less its first.
-        marks: numbers of steps at which a block ends, increasing.
-        ends: how many blocks lie before each mark.
-        peak: the highest rate of all steps.
+        counts: Number of steps of each block.
+        rates: Mean rate of each block.
+        rises: Last rate minus first rate of each block.
+        marks: Numbers of steps, increasing, at which the loss is wanted; a block ends at each.
+        ends: Number of blocks before each mark.
+        peak: Largest rate of all steps.
     """
 
     counts: IntArray
@@ -52,7 +53,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class BlockCurve:
-    """The expected loss at each of ``marks`` steps, in its parts; infinite from where it diverges."""
+    """The expected loss after each of ``marks`` steps, split into bias and variance; infinite once it diverges."""
 
     marks: IntArray
     bias: Array
@@ -60,24 +61,23 @@ class BlockCurve:
 
     @property
     def loss(self) -> Array:
-        """Bias and variance together."""
+        """The sum of bias and variance at each mark."""
         return self.bias + self.variance
 
 
 def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE, stiffness: float = 2.0) -> Blocks:
-    r"""Halve [0, T) until the rate changes by at most ``tolerance`` within every part.
+    r"""Split a schedule into blocks by halving [0, T) until the rate changes by at most ``tolerance`` in each part.
 
-    A schedule is looked up at the ends of the parts only, some thousand steps however long the run: between its
-    turning points it is monotone, so equal rates at both ends are equal in between. The mean of a part is
-    Simpson's.
+    The schedule is evaluated only at the ends and the middle of the parts, at about a thousand steps however long the
+    run is. This is enough because a schedule is monotone between its turning points: if the rates at both ends of a
+    part are equal, so are those in between. The mean rate of a part is computed by Simpson's rule.
 
     Args:
-        schedule: any.
-        marks: numbers of steps where a block has to end, increasing, at most T.
-        tolerance: the largest change of the rate within a block, as a fraction of it and of its distance from 2/L,
-            where a coordinate no longer shrinks. A part with :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` is not
-            halved whatever its change.
-        stiffness: the largest :math:`\eta_t L` that the blocks will be used for.
+        schedule: Any schedule.
+        marks: Numbers of steps at which a block must end, increasing and at most T.
+        tolerance: Largest change of the rate within a block, relative to the rate and to its distance from 2/L, above
+            which a coordinate diverges. Parts with :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` are not split.
+        stiffness: The value of :math:`\eta_t L` at the schedule's largest rate, after any scaling of the blocks.
     """
     marks = np.asarray(marks, dtype=np.int64)
     start, stop, first, last = _halved(schedule, marks, tolerance, stiffness)
@@ -88,45 +88,54 @@ def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE,
 
 
 def block_curve(nodes: Nodes, blocks: Blocks) -> BlockCurve:
-    """The expected loss of plain SGD at the marks of ``blocks``.
+    """The expected loss of SGD without momentum at the marks of ``blocks``.
 
-    Not exact but for schedules of constant pieces; the error falls with the square of the tolerance. See
-    :meth:`NoisyQuadratic.loss_curve` for the exact one, whose cost is T times the number of nodes.
+    It is exact if the schedule consists of constant pieces. Otherwise the error falls with the square of the tolerance.
+    :meth:`NoisyQuadratic.loss_curve` is always exact, but its cost is T times the number of nodes.
 
     Raises:
-        ValueError: nodes with momentum.
+        ValueError: The nodes have momentum.
     """
-    if nodes.momentum:
-        _check.refuse("block_curve", "momentum", "0", nodes.momentum, "loss_curve follows momentum step by step.")
-    lam, noise = np.array(nodes.lam), np.array(nodes.noise)
-    bias, variance = np.array(nodes.error), np.zeros(len(nodes))
-    parts, done, wild = np.full((2, len(blocks.marks)), math.inf), 0, False
+    require_plain(nodes, "block_curve")
+    lam, _, bias, noise = nodes.arrays()
+    variance = np.zeros(len(nodes))
+    parts, done = np.full((2, len(blocks.marks)), math.inf), 0
     for i, end in enumerate(blocks.ends.tolist()):
         part = slice(done, end)
         advance_blocks(lam, noise, bias, variance, blocks.counts[part], blocks.rates[part], blocks.rises[part])
         done = end
-        with np.errstate(over="ignore", invalid="ignore"):
-            wild = wild or not tame(nodes, bias + variance).all()
-        if wild:
+        if not within_growth_limit(nodes, bias, variance).all():
             break
         parts[:, i] = 0.5 * (nodes.weights @ bias), 0.5 * (nodes.weights @ variance)
     return BlockCurve(blocks.marks, parts[0], parts[1])
 
 
 def block_loss(nodes: Nodes, blocks: Blocks) -> float:
-    """The expected loss at the last mark; infinite where it diverges."""
+    """The expected loss at the last mark, or infinity if it diverges."""
     return float(block_curve(nodes, blocks).loss[-1])
 
 
+def block_loss_gradient(nodes: Nodes, counts: IntArray, rates: Array) -> tuple[float, Array]:
+    """The expected loss after blocks of ``counts`` steps at constant ``rates``, and its derivative in every rate."""
+    gradient = np.empty(len(rates))
+    return block_loss_and_gradient(*nodes.arrays(), counts, np.array(rates), gradient), gradient
+
+
+def require_plain(nodes: Nodes, function: str) -> None:
+    """Refuse momentum, which the closed form of a block does not cover."""
+    if nodes.momentum:
+        _check.refuse(function, "momentum", "0", nodes.momentum, "loss_curve follows momentum step by step.")
+
+
 def peak_rate(schedule: Schedule) -> float:
-    """The highest rate of all steps, looked up where the rate can be highest only."""
+    """The largest rate of all steps, looked up only at the ends of the monotone parts."""
     turns = turning_points(schedule)
     steps = np.concatenate(([0], turns - 1, turns))
     return float(schedule(np.clip(steps, 0, schedule.total_steps - 1)).max())
 
 
 def turning_points(schedule: Schedule) -> IntArray:
-    """Steps between which the rate is monotone, in no order; none for a schedule that only falls."""
+    """Steps between which the rate is monotone, in any order; empty if the schedule only decays."""
     if isinstance(schedule, Piecewise):
         return np.ceil(schedule.knots).astype(np.int64)
     if isinstance(schedule, Warmup):
@@ -137,13 +146,14 @@ def turning_points(schedule: Schedule) -> IntArray:
             end - part.total_steps + turning_points(part) for part, end in zip(schedule.schedules, ends, strict=True)
         ]
         return np.concatenate([ends, *turns])
-    return np.zeros(0, dtype=np.int64)
+    # All other kinds of this package only decay; a schedule of any other class may turn at every step.
+    return np.arange(0 if type(schedule) in KINDS.values() else schedule.total_steps)
 
 
 def _halved(
     schedule: Schedule, marks: IntArray, tolerance: float, stiffness: float
 ) -> tuple[IntArray, IntArray, Array, Array]:
-    """First step, end, first and last rate of every part, in order."""
+    """The first step, end, first rate and last rate of every part, in order."""
     edges = np.unique(np.concatenate(([0, int(marks[-1])], marks, turning_points(schedule))))
     edges = edges[edges <= marks[-1]]
     start, stop = edges[:-1], edges[1:]
@@ -165,7 +175,7 @@ def _halved(
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0])
     start, stop, first, last = (column[order] for column in columns)
-    # Halving cuts a constant piece near its end into ever shorter ones: put them together again.
+    # Halving splits a constant piece near its end into ever shorter parts: merge them again.
     new = np.append(True, (first[1:] != first[:-1]) | (last != first)[1:] | (last != first)[:-1])
     new[np.searchsorted(start, edges[:-1])] = True
     return start[new], np.append(start[new][1:], stop[-1]), first[new], last[np.append(new[1:], True)]

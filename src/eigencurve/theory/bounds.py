@@ -1,8 +1,8 @@
-"""The bounds of the paper, one function each, per dimension (divided by d) as the expected loss is.
+"""The paper's bounds on the expected loss, one function each, per dimension (divided by d).
 
-Each takes a :class:`NoisyQuadratic` and is about plain SGD: momentum is refused. Where σ² differs between the
-eigenvalues an upper bound takes the largest and a lower bound the smallest. docs/theory.md lists where the
-paper's text and these functions differ, with the examples that decided it.
+Each function takes a :class:`NoisyQuadratic` without momentum. If σ² differs between eigenvalues, upper bounds use the
+largest and lower bounds the smallest. docs/theory.md lists where these functions differ from the paper's text, with
+the examples that show why.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from eigencurve.spectrum.groups import Groups, group
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.quadratic import NoisyQuadratic
 
-# 2 e², rounded up as in the paper.
+# 2 e² rounded up, as in the paper.
 PAPER_CONSTANT = 15.0
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on the expected loss, in the two parts of which it is the sum.
+    """A bound on the expected loss: the sum of a bias and a variance part.
 
     Attributes:
-        bias: what bounds the rest of the initial error.
-        variance: what bounds the effect of the gradient noise.
+        bias: Bound on the loss that remains from the initial error.
+        variance: Bound on the loss caused by the gradient noise.
     """
 
     bias: float
@@ -38,16 +38,16 @@ class Bound:
 
     @property
     def total(self) -> float:
-        """Both parts together."""
+        """The sum of both parts."""
         return self.bias + self.variance
 
 
 def proposition_1(problem: NoisyQuadratic, total_steps: int) -> Bound:
-    r"""A learning rate of its own for every coordinate, :math:`\eta_{t,j} = \frac{1}{\lambda_j(t+1)}`, t = 1 ... T.
+    r"""A separate learning rate for each coordinate, :math:`\eta_{t,j} = \frac{1}{\lambda_j(t+1)}`, t = 1 ... T.
 
     .. math:: E[f(w_{T+1}) - f_*] \le \frac{1}{2(T+1)^2}\sum_j e_j + \frac{T}{2(T+1)^2}\,d\sigma^2
 
-    with :math:`e_j = \lambda_j(w_{1j}-w_{*j})^2`; an equality where the noise has covariance σ²H.
+    with :math:`e_j = \lambda_j(w_{1j}-w_{*j})^2`. This is an equality if the noise has covariance σ²H.
 
     Reference: arXiv:2110.14109, Proposition 1.
 
@@ -60,7 +60,7 @@ def proposition_1(problem: NoisyQuadratic, total_steps: int) -> Bound:
 
 
 def proposition_2(problem: NoisyQuadratic, total_steps: int) -> Bound:
-    r"""Inverse time decay :math:`\eta_t = \frac{1}{L+\mu t}`, t = 1 ... T: :func:`inverse_time_of`.
+    r"""Inverse time decay :math:`\eta_t = \frac{1}{L+\mu t}`, t = 1 ... T (:func:`inverse_time_of`).
 
     .. math:: E[f(w_{T+1}) - f_*] \le \Bigl(\frac{L+\mu}{L+\mu T}\Bigr)^2 (f(w_1)-f_*)
               + \frac{\sigma^2}{2}\sum_j\Bigl(\frac{\lambda_j^2}{2\lambda_j-\mu}\,\frac{1}{L+\mu T}
@@ -84,22 +84,22 @@ def inverse_time_of(problem: NoisyQuadratic, total_steps: int) -> InverseTime:
 
 
 def lemma_1(problem: NoisyQuadratic, lengths: Sequence[float] | Array, beta: float = 2.0) -> Bound:
-    r"""Eigencurve at rate 1/L with any interval lengths Δ_i.
+    r"""Eigencurve with initial rate 1/L and any interval lengths Δ_i.
 
     .. math:: E[f(w_T) - f_*] \le (f(w_0)-f_*)\,\frac{\kappa^2}{\Delta_0^2}
               + \frac{15}{2}\,\sigma^2\mu\sum_i \frac{2^{i+1}s_i}{L + \mu\sum_{j\le i}2^j\Delta_j}
 
-    The paper has β = 2. Its proof with any β > 1 gives :math:`\beta^i` for :math:`2^i` and :math:`\beta e^2` for 15
-    (at β = 2 that is 14.8, and 15 is kept).
+    The paper states it for β = 2. For any β > 1 its proof gives :math:`\beta^i` instead of :math:`2^i` and
+    :math:`\beta e^2` instead of 15; at β = 2 that is 14.8, and the paper's 15 is used.
 
     Args:
-        problem: any without momentum.
-        lengths: Δ_i for each non-empty group of ``group(problem.spectrum, beta)``, not negative; that of the
-            group at μ above 0.
-        beta: the ratio of the groups.
+        problem: Problem without momentum.
+        lengths: Interval length Δ_i >= 0 of each non-empty group of ``group(problem.spectrum, beta)``; the first, of
+            the group at μ, must be positive.
+        beta: Ratio of the groups' lower edges.
 
     Raises:
-        ValueError: the wrong number of lengths, a negative one, or nothing at μ.
+        ValueError: There are too many or too few lengths, one is negative, or the first is 0.
 
     Reference: arXiv:2110.14109, Lemma 1 (its Δ_1 is the length for the group i = 0).
     """
@@ -114,7 +114,7 @@ def lemma_1(problem: NoisyQuadratic, lengths: Sequence[float] | Array, beta: flo
 
 
 def theorem_1(problem: NoisyQuadratic, total_steps: int) -> Bound:
-    r"""Eigencurve at rate 1/L with the paper's interval lengths.
+    r"""Eigencurve with initial rate 1/L and the paper's interval lengths.
 
     .. math:: E[f(w_T) - f_*] \le (f(w_0)-f_*)\,\frac{\kappa^2\bigl(\sum_i\sqrt{s_i}\bigr)^2}{s_0T^2}
               + \frac{15\bigl(\sum_i\sqrt{s_i}\bigr)^2}{T}\,\sigma^2
@@ -129,7 +129,7 @@ def theorem_1(problem: NoisyQuadratic, total_steps: int) -> Bound:
 
 
 def power_law_constant(alpha: float) -> float:
-    r"""The constant of Corollary 1, from its proof.
+    r"""The constant C(α) of Corollary 1, from its proof.
 
     .. math:: C(\alpha) = \frac{15}{\bigl(1 - 2^{(1-\alpha)/2}\bigr)^2}, \qquad \alpha > 1
 
@@ -138,17 +138,19 @@ def power_law_constant(alpha: float) -> float:
     """
     exponent = _check.real("power_law_constant", "alpha", alpha)
     if exponent <= 1:
-        _check.refuse("power_law_constant", "alpha", "> 1", exponent, "A flatter law has no such constant.")
+        _check.refuse(
+            "power_law_constant", "alpha", "> 1", exponent, "For smaller exponents there is no such constant."
+        )
     return PAPER_CONSTANT / math.expm1((1 - exponent) / 2 * math.log(2)) ** 2
 
 
 def corollary_1(law: PowerLaw, total_steps: int, noise: float, initial_error: float) -> Bound:
-    r"""Eigencurve at rate 1/L where the eigenvalues follow a power law of exponent α > 1.
+    r"""Eigencurve with initial rate 1/L if the eigenvalues follow a power law of exponent α > 1.
 
     .. math:: E[f(w_T) - f_*] \le \Bigl((f(w_0)-f_*)\,\frac{\kappa^2}{T^2} + \frac{d\sigma^2}{T}\Bigr)\,C(\alpha)
 
-    with C(α) of :func:`power_law_constant`. σ² and the mean of :math:`\lambda_j(w_{0j}-w_{*j})^2` are given as numbers,
-    for the law is not a list of eigenvalues.
+    with C(α) from :func:`power_law_constant`. A power law has no individual eigenvalues, so σ² (``noise``) and the mean
+    of :math:`\lambda_j(w_{0j}-w_{*j})^2` (``initial_error``) are single numbers.
 
     Reference: arXiv:2110.14109, Corollary 1.
     """
@@ -162,14 +164,13 @@ def corollary_1(law: PowerLaw, total_steps: int, noise: float, initial_error: fl
 
 
 def corollary_2(problem: NoisyQuadratic, total_steps: int) -> Bound:
-    r"""Eigencurve in the worst case, all I octaves between μ and L equally full.
+    r"""Eigencurve in the worst case, in which all I octaves between μ and L have equal shares.
 
     .. math:: E[f(w_T) - f_*] \le (f(w_0)-f_*)\,\frac{\kappa^2I^2}{T^2} + \frac{15\,d\,I}{T}\,\sigma^2,
               \qquad I = \lfloor\log_2\kappa\rfloor + 1
 
-    The paper writes log κ for I; but there are I octaves, L being in the last. The variance part holds for any
-    spectrum. The bias part follows from Theorem 1 where the octave at μ has its share, :math:`s_0 \ge d/I`, which
-    is checked.
+    The paper writes log κ instead of I, but there are I octaves, because L is in the last one. The variance part holds
+    for any spectrum. The bias part follows from Theorem 1 if :math:`s_0 \ge d/I`, which is checked.
 
     Reference: arXiv:2110.14109, Corollary 2.
     """
@@ -178,28 +179,28 @@ def corollary_2(problem: NoisyQuadratic, total_steps: int) -> Bound:
     share = float(_with_first_group("corollary_2", group(problem.spectrum)).share[0])
     if share < (1 - 1e-9) / num_octaves:
         remedy = "Use theorem_1, which holds for any spectrum."
-        constraint = f"at least 1/{num_octaves} full in its first octave"
+        constraint = f"a spectrum with a share of at least 1/{num_octaves} in its first octave"
         _check.refuse("corollary_2", "spectrum", constraint, share, remedy)
     bias = _initial_loss(problem) * (problem.spectrum.kappa * num_octaves / T) ** 2
     return Bound(bias, PAPER_CONSTANT * num_octaves / T * _largest_noise(problem))
 
 
 def octave_count(problem: NoisyQuadratic) -> int:
-    """I, the number of octaves [μ 2^i, μ 2^(i+1)) from that of μ to that of L, empty ones included."""
+    """The number I of octaves [μ 2^i, μ 2^(i+1)) from μ to L, including empty ones."""
     return 1 + math.floor(math.log2(problem.spectrum.kappa) + 1e-12)
 
 
 def step_decay_lower_bound(problem: NoisyQuadratic, total_steps: int, lr: float) -> float:
-    r"""What step decay (:func:`step_decay` with factor 2 and its default intervals) cannot do better than.
+    r"""A lower bound on the loss of step decay (:func:`step_decay` with factor 2 and its default intervals).
 
     .. math:: E[f(w_T) - f_*] \ge \frac{d\sigma^2}{1024}\,\frac{\log T}{T}
               \quad\text{if}\quad \eta_0 \le \frac1L, \quad \frac{T}{\log T} \ge
               \max\Bigl(2^{16}, \frac{1}{256}\,\frac{\sigma^2}{\min_j\lambda_j(w_{0j}-w_{*j})^2}\Bigr)
 
-    or, in place of the last condition and of the initial errors being above 0, :math:`T/\log T > 1/(8\eta_0\mu)`.
+    Instead of the condition on the initial errors, :math:`T/\log T > 1/(8\eta_0\mu)` is also sufficient.
 
     Raises:
-        ValueError: T too short, or lr above 1/L.
+        ValueError: T is too small, or lr is above 1/L.
 
     Reference: arXiv:2110.14109, Theorem 2 and the remark after its proof; log is log2.
     """
@@ -209,12 +210,12 @@ def step_decay_lower_bound(problem: NoisyQuadratic, total_steps: int, lr: float)
 
 
 def minimax_rate(problem: NoisyQuadratic, total_steps: int) -> float:
-    r"""The least loss that any method can guarantee for every starting point.
+    r"""The smallest loss that any method can guarantee for every starting point.
 
     .. math:: \frac{1}{2T}\sum_j\sigma_j^2 \;=\; \frac{d\sigma^2}{2T}
 
-    The paper has Ω(dσ²/T). The constant ½ is that of T noisy gradients each: with Gaussian noise they are T
-    observations of :math:`w_{*j}` of variance :math:`\sigma^2/\lambda_j`. The certificate tends to it from below as the
+    The paper states Ω(dσ²/T). The constant is ½ because T gradients with Gaussian noise are T observations of
+    :math:`w_{*j}` with variance :math:`\sigma^2/\lambda_j`. The certificate approaches this value from below as the
     initial error and the largest rate grow.
 
     Reference: arXiv:2110.14109, Table 1 and Section 2; Ge et al., 2019, arXiv:1904.12838.
@@ -227,7 +228,7 @@ def _plain(function: str, problem: NoisyQuadratic) -> None:
     if not isinstance(problem, NoisyQuadratic):
         raise TypeError(_check.sentence(function, "problem", "a NoisyQuadratic", problem))
     if problem.momentum:
-        _check.refuse(function, "momentum", "0", problem.momentum, "The paper's bounds are for plain SGD.")
+        _check.refuse(function, "momentum", "0", problem.momentum, "The paper's bounds are for SGD without momentum.")
 
 
 def _steps(function: str, problem: NoisyQuadratic, total_steps: int) -> int:
@@ -245,8 +246,8 @@ def _largest_noise(problem: NoisyQuadratic) -> float:
 
 def _with_first_group(function: str, groups: Groups) -> Groups:
     if groups.index[0] != 0:
-        remedy = "An eigenvalue of weight zero stands at mu: drop it."
-        _check.refuse(function, "spectrum", "of share above 0 in [mu, mu beta)", 0.0, remedy)
+        remedy = "The smallest eigenvalue has weight zero: drop it."
+        _check.refuse(function, "spectrum", "a spectrum with a positive share in [mu, mu beta)", 0.0, remedy)
     return groups
 
 
@@ -258,7 +259,7 @@ def _lengths(groups: Groups, lengths: Sequence[float] | Array) -> Array:
     if (delta < 0).any():
         _check.refuse("lemma_1", "lengths", ">= 0", float(delta.min()))
     if delta[0] == 0:
-        _check.refuse("lemma_1", "lengths", "> 0 for the group at mu", 0.0, "Without it the bias is not bounded.")
+        _check.refuse("lemma_1", "lengths", "> 0 for the group at mu", 0.0, "Without it the bias has no bound.")
     return delta
 
 
@@ -267,9 +268,9 @@ def _check_step_decay(problem: NoisyQuadratic, T: int, lr: float) -> None:
     if lr > 1 / problem.spectrum.L:
         _check.refuse(name, "lr", f"<= 1/L = {1 / problem.spectrum.L:g}", lr)
     if span < 2**16:
-        _check.refuse(name, "total_steps", "long enough that T / log2 T >= 65536", T, "That is T >= 1,333,443.")
+        _check.refuse(name, "total_steps", "large enough that T / log2 T >= 65536", T, "That is T >= 1,333,443.")
     error, noise = float(nodes.error.min()), float(nodes.noise.min())
     started = error > 0 and span >= noise / (256 * error)
     if not started and not span > 1 / (8 * lr * problem.spectrum.mu):
-        remedy = "Or initial errors above zero with T / log2 T >= noise / (256 min error)."
-        _check.refuse(name, "total_steps", "long enough that T / log2 T > 1 / (8 lr mu)", T, remedy)
+        remedy = "Positive initial errors with T / log2 T >= noise / (256 min error) are also enough."
+        _check.refuse(name, "total_steps", "large enough that T / log2 T > 1 / (8 lr mu)", T, remedy)

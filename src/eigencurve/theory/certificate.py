@@ -1,4 +1,4 @@
-"""The certificate: a loss that no schedule can beat, and the schedule that meets it for one eigenvalue."""
+"""The certificate: a loss that no schedule can beat, and the schedule that attains it for a single eigenvalue."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from eigencurve.theory.nodes import Nodes
 
 
 def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
-    r"""½ Σ w_j e_j where every coordinate takes the steps that are best for it alone.
+    r"""The loss ½ Σ w_j e_j if every coordinate could take the steps that are best for it alone.
 
     .. math:: e \leftarrow \min_{0 \le x \le c}\,(1-x)^2e + x^2\sigma^2, \qquad c = \eta_{\max}\lambda_j,
               \qquad x = \min\bigl(c, \tfrac{e}{e+\sigma^2}\bigr)
 
-    The minimum grows with e, so the best first step is part of the best run, and a schedule that all coordinates
-    share does no better in any of them. In closed form: the error shrinks geometrically while
-    :math:`e/(e+\sigma^2) > c`, and from then on :math:`1/e` grows by :math:`1/\sigma^2` a step.
+    The minimum increases with e, so the step that is best now is also part of the best run, and a schedule shared by
+    all coordinates cannot do better in any of them. In closed form, the error shrinks geometrically while
+    :math:`e/(e+\sigma^2) > c`; after that, :math:`1/e` grows by :math:`1/\sigma^2` per step.
     """
     return float(certificates(nodes, np.array([total_steps]), max_lr)[0])
 
 
 def certificates(nodes: Nodes, marks: IntArray, max_lr: float) -> Array:
-    """The certificate after each of ``marks`` steps, increasing: what no schedule can be below at that time."""
+    """The certificate after each of ``marks`` steps (increasing): no schedule has a lower loss at that time."""
     cap = max_lr * nodes.lam
     at_cap = _steps_at_cap(nodes, cap, int(marks[-1]))
     bounds = np.empty(len(marks))
@@ -43,12 +43,12 @@ def certificates(nodes: Nodes, marks: IntArray, max_lr: float) -> Array:
 
 
 def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) -> Schedule:
-    r"""The schedule that is best for one eigenvalue: ``max_lr``, then inverse time decay.
+    r"""The best schedule for one eigenvalue alone: ``max_lr``, then inverse time decay.
 
     .. math:: \eta_t = \min\Bigl(\eta_{\max},\; \frac{1}{\lambda\,(1 + \sigma^2/e_k + t - k)}\Bigr)
 
-    from the step k on at which the best step :math:`e_k/(e_k+\sigma^2)` no longer exceeds :math:`\eta_{\max}\lambda`.
-    Where all eigenvalues are equal its loss is the certificate.
+    where k is the first step at which :math:`e_k/(e_k+\sigma^2)`, the best step, is at most :math:`\eta_{\max}\lambda`.
+    If all eigenvalues are equal, its loss is the certificate.
     """
     at = slice(node, node + 1)
     one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], nodes.momentum)
@@ -61,7 +61,7 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
     ratio = float(one.noise[0]) / error if error > 0 else math.inf
     if not math.isfinite(ratio):
         return constant(total_steps, max_lr)
-    if one.noise[0] == 0:  # one step of 1/λ ends at zero, and any more keep it there
+    if one.noise[0] == 0:  # one step of 1/λ reaches zero, and further steps stay there
         tail: Schedule = constant(left, 1 / lam)
     else:
         tail = inverse_time(left, min(max_lr, 1 / (lam * (1 + ratio))), 1 / (lam * (ratio + left)))
@@ -69,11 +69,11 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
 
 
 def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
-    """How many steps each coordinate would rather go further than ``cap`` lets it."""
+    """The number of steps for which the cap is binding in each coordinate."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         enough = np.where(cap < 1, cap / (1 - cap) * nodes.noise, np.inf)
         rest = cap / (2 - cap) * nodes.noise
-        # e falls from e_0 towards rest < enough, by the factor (1 - cap)² a step
+        # e - rest shrinks by the factor (1 - cap)² per step, and rest < enough
         count = np.ceil(np.log((enough - rest) / (nodes.error - rest)) / (2 * np.log1p(-cap)))
     count = np.where(nodes.noise == 0, np.where(cap < 1, total_steps, 0.0), count)
     count = np.where((nodes.error <= enough) & ~((nodes.noise == 0) & (cap < 1)), 0.0, count)
@@ -81,9 +81,9 @@ def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
 
 
 def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:
-    """The error after ``count`` steps of ``cap``; those with no such step keep theirs."""
+    """The error after ``count`` steps at the cap; unchanged if ``count`` is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = cap / (2 - cap) * nodes.noise
         moved = rest + (nodes.error - rest) * np.exp(2 * count * np.log1p(-np.minimum(cap, 1.0)))
-    # What the recursion takes for zero is zero here too, or the bound would be above it.
+    # The recursion flushes such errors to zero; the bound must do the same to stay below it.
     return np.where(count > 0, np.where(moved < 10 * SMALLEST, 0.0, moved), nodes.error)

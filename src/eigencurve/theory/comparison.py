@@ -1,4 +1,4 @@
-"""Schedules side by side: expected loss, its parts, and the gap to the certificate."""
+"""A table of schedules: expected loss, its parts, and the gap to the certificate."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from eigencurve.schedules.base import Schedule
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One schedule of a :class:`Comparison`.
 
     Attributes:
-        name: what it was called.
-        schedule: the schedule, at its tuned rate where that was asked for.
-        peak: its largest learning rate.
-        bias, variance, loss: of its expected loss; None where it diverges.
-        gap: the loss over the lower bound, less 1; None where there is no bound or no loss.
+        name: Name of the schedule in the table.
+        schedule: The schedule, at its tuned rate if tuning was requested.
+        peak: Largest learning rate of the schedule.
+        bias: Part of the loss that remains from the initial error; None if the schedule diverges.
+        variance: Part of the loss caused by the gradient noise; None if the schedule diverges.
+        loss: Expected loss; None if the schedule diverges.
+        gap: Loss divided by the lower bound, minus 1; None if there is no bound or no loss.
         status: ``"finite"`` or ``"diverged"``.
     """
 
@@ -32,21 +34,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows from the lowest loss up, those that diverge last; ``print`` shows a table.
+    """Schedules in order of increasing loss, those that diverge last; ``print`` shows it as a table.
 
     Attributes:
-        rows: one a schedule.
-        lower_bound: what no schedule with rates up to ``max_lr`` can beat; None with momentum.
-        max_lr: the rate that the bound allows.
-        total_steps: T.
+        rows: One row per schedule.
+        lower_bound: Loss that no schedule with rates up to ``max_lr`` can beat; None with momentum.
+        max_lr: Largest rate that the bound allows.
+        total_steps: Number of steps T.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     lower_bound: float | None
     max_lr: float
     total_steps: int
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> ComparisonRow:
         return next(row for row in self.rows if row.name == name)
 
     def __str__(self) -> str:
@@ -59,12 +61,12 @@ class Comparison:
         return "\n".join([f"{'schedule':<{width}} {columns}", *lines, foot])
 
 
-def ranked(rows: list[Row]) -> tuple[Row, ...]:
-    """``rows`` from the lowest loss up, those that diverge last."""
+def ranked(rows: list[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+    """``rows`` in order of increasing loss, those that diverge last."""
     return tuple(sorted(rows, key=lambda row: float("inf") if row.loss is None else row.loss))
 
 
-def _line(row: Row, width: int, best: float | None) -> str:
+def _line(row: ComparisonRow, width: int, best: float | None) -> str:
     start = f"{row.name:<{width}} {row.peak:>11.4g}"
     if row.loss is None or row.bias is None or row.variance is None:
         return f"{start} {row.status:>11}"

@@ -1,7 +1,7 @@
-"""The loops over steps and eigenvalues, compiled by numba.
+"""The loops over steps, or blocks of steps, and eigenvalues, compiled by numba.
 
-Every array is float64, contiguous and writable, so that each function is compiled once; the machine code is kept
-on disk.
+Pass float64 arrays (int64 for counts) that are contiguous and writable: each kernel is then compiled once, and the
+machine code is cached on disk. Numba's cache does not see changes in other files, so all kernels are in this one.
 """
 
 from __future__ import annotations
@@ -12,31 +12,55 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import njit
 
-from eigencurve._arrays import Array
+from eigencurve._arrays import Array, IntArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# A run of this many equal rates is cheaper in closed form than step by step.
+# From this number of equal rates on, the closed form is cheaper than the steps.
 SHORTEST_RUN = 32
-# An error below this, the smallest normal float64, is zero: what is smaller is slow to compute with and inexact.
+# Errors below this, the smallest normal float64, are set to zero: subnormal numbers are slow and inexact.
 SMALLEST = float(np.finfo(np.float64).tiny)
+# Exponentials below exp(-700) are set to zero, for the same reason.
+VANISHED = -700.0
+# If n |x (2 - x)| is smaller, the change of the rate within a block adds less than the rounding error.
+SMALLEST_LAG = 1e-6
+# Closer than this to x = 2, the largest stable step, the derivative is taken at x = 2: the formula would cancel.
+NEAR_LIMIT = 1e-7
 
 
 def compiled(fast: bool) -> Callable[[F], F]:
-    """Numba's decorator, typed; ``fast`` lets it add up in any order. Other threads run meanwhile."""
+    """Numba's decorator with types, without the GIL; ``fast`` lets the compiler reorder sums."""
     math = {"reassoc", "contract"} if fast else False
     return cast(Callable[[F], F], njit(cache=True, nogil=True, error_model="numpy", fastmath=math))
 
 
+@compiled(fast=True)
+def next_error(error: float, x: float, noise: float) -> float:
+    r"""The expected error after one step: :math:`(1-x)^2 e + x^2\sigma^2`, with :math:`x = \eta\lambda`."""
+    return (1 - x) * (1 - x) * error + x * x * noise
+
+
+@compiled(fast=False)
+def equal_steps(x: float, count: int) -> tuple[float, float, float]:
+    r"""The effect of n equal steps in closed form: ln K, 1 - K and the variance that they add, divided by σ².
+
+    .. math:: K = (1-x)^{2n}, \qquad x^2\,\frac{1-K}{1-(1-x)^2}, \qquad x = \eta\lambda
+    """
+    # ln |1 - x| without cancellation near x = 0 and x = 2
+    log_keep = 2 * count * (np.log1p(-x) if x < 1 else np.log1p(x - 2))
+    lost = -np.expm1(log_keep)
+    gap = x * (2 - x)
+    return log_keep, lost, x * x * count if gap == 0 else x * x * lost / gap
+
+
 @compiled(fast=False)
 def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array) -> None:
-    r"""Take ``bias`` and ``variance`` of every eigenvalue through the steps of ``rates``, in place.
+    r"""Take the bias and variance of every eigenvalue through the steps of ``rates``, in place.
 
     .. math:: b_j \leftarrow (1-\eta\lambda_j)^2 b_j, \qquad
               v_j \leftarrow (1-\eta\lambda_j)^2 v_j + (\eta\lambda_j)^2\sigma_j^2
 
-    A run of n equal rates is one step with :math:`(1-x)^{2n}` and
-    :math:`x^2\sigma^2\,\frac{1-(1-x)^{2n}}{1-(1-x)^2}`, :math:`x = \eta\lambda_j`.
+    A run of equal rates is taken in one step; see :func:`equal_steps`.
     """
     start = 0
     while start < len(rates):
@@ -56,12 +80,8 @@ def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array
                     variance[j] = keep * variance[j] + x * x * noise[j]
         else:
             for j in range(len(lam)):
-                x = eta * lam[j]
-                # log |1 - x| without cancellation near x = 0 and near x = 2
-                log_keep = 2 * count * (np.log1p(-x) if x < 1 else np.log1p(x - 2))
+                log_keep, _, added = equal_steps(eta * lam[j], count)
                 keep = np.exp(log_keep)
-                gap = x * (2 - x)
-                added = x * x * count if gap == 0 else -x * x * np.expm1(log_keep) / gap
                 b = keep * bias[j]
                 bias[j] = 0.0 if b < SMALLEST else b
                 variance[j] = keep * variance[j] + added * noise[j]
@@ -69,13 +89,14 @@ def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array
 
 @compiled(fast=False)
 def advance_momentum(lam: Array, noise: Array, momentum: float, bias: Array, variance: Array, rates: Array) -> None:
-    r"""The same with heavy-ball momentum; rows 0, 1, 2 of ``bias`` and ``variance`` are E[u²], E[uz], E[z²].
-
-    With :math:`u = \sqrt\lambda(w-w_*)` and z the velocity over :math:`\sqrt\lambda`, one step is
-    :math:`z \leftarrow mz + u - \xi`, :math:`u \leftarrow u - xz`, and so
+    r"""Like :func:`advance`, with heavy-ball momentum m.
 
     .. math:: P = m E[uz] + E[u^2], \quad C = m^2E[z^2] + 2mE[uz] + E[u^2] + \sigma^2, \quad
               E[u^2] \leftarrow E[u^2] - 2xP + x^2C, \quad E[uz] \leftarrow P - xC, \quad E[z^2] \leftarrow C
+
+    with :math:`u = \sqrt\lambda(w-w_*)`, z the velocity divided by :math:`\sqrt\lambda`, and the step
+    :math:`z \leftarrow mz + u - \xi`, :math:`u \leftarrow u - xz`. Rows 0, 1 and 2 of ``bias`` and ``variance`` are
+    their parts of E[u²], E[uz] and E[z²].
     """
     for eta in rates:
         for j in range(len(lam)):
@@ -93,15 +114,56 @@ def advance_momentum(lam: Array, noise: Array, momentum: float, bias: Array, var
 
 
 @compiled(fast=True)
-def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, rates: Array, gradient: Array) -> float:
-    r"""½ Σ w_j e_j after all steps, and its derivative in every rate (written into ``gradient``).
+def advance_blocks(
+    lam: Array, noise: Array, bias: Array, variance: Array, counts: IntArray, rates: Array, rises: Array
+) -> None:
+    r"""Take the bias and variance of every eigenvalue through blocks of steps, in place.
 
-    Backwards, with :math:`a_j = w_j/2` at the end,
+    .. math:: b \leftarrow K b, \qquad v \leftarrow K v + \sigma^2\Bigl[g(1-K)
+              + \delta\Bigl(\tfrac{n-1}2(1+K) + K - k\,\frac{1-K}{1-k}\Bigr)\Bigr]
+
+    for a block of n steps, where x is the block's mean rate times λ, :math:`k = (1-x)^2`, :math:`K = k^n`,
+    :math:`g = x/(2-x)` is the stationary variance of a constant rate (divided by σ²), and g rises by δ per step. This
+    follows from :math:`v_{t+1} - g_t = k(v_t - g_t)`, which is exact. It neglects the change of k and δ within a block.
+
+    Args:
+        lam: Eigenvalues λ_j.
+        noise: Noise levels σ_j².
+        bias: Bias of each eigenvalue, updated.
+        variance: Variance of each eigenvalue, updated.
+        counts: Number of steps n of each block.
+        rates: Mean rate of each block.
+        rises: Last rate minus first rate of each block.
+    """
+    for block in range(len(counts)):
+        n, eta = counts[block], rates[block]
+        slope = rises[block] / max(n - 1, 1)
+        for j in range(len(lam)):
+            x = eta * lam[j]
+            k = (1 - x) * (1 - x)
+            if n == 1:
+                keep, added = k, x * x
+            else:
+                log_keep, lost, added = equal_steps(x, n)
+                keep = np.exp(log_keep) if log_keep > VANISHED else 0.0
+                gap = x * (2 - x)
+                if slope != 0 and n * abs(gap) > SMALLEST_LAG:
+                    delta = 2 * lam[j] * slope / ((2 - x) * (2 - x))
+                    added += delta * (0.5 * (n - 1) * (1 + keep) + keep - k * lost / gap)
+            b = keep * bias[j]
+            bias[j] = 0.0 if b < SMALLEST else b
+            variance[j] = keep * variance[j] + added * noise[j]
+
+
+@compiled(fast=True)
+def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, rates: Array, gradient: Array) -> float:
+    r"""The loss ½ Σ w_j e_j after all steps; its derivative in every rate is written into ``gradient``.
 
     .. math:: \frac{\partial}{\partial\eta_t} = \sum_j a_j\bigl(-2\lambda_j(1-x_j)e_j + 2x_j\lambda_j\sigma_j^2\bigr),
               \qquad a_j \leftarrow (1-x_j)^2 a_j
 
-    The errors :math:`e_j` are kept every √T steps and computed again in between, so memory grows as √T.
+    computed backwards from :math:`a_j = w_j/2` at the end. The errors :math:`e_j` are stored every √T steps and
+    recomputed in between, so memory grows as √T.
     """
     steps, nodes = len(rates), len(lam)
     length = int(np.ceil(np.sqrt(steps)))
@@ -114,20 +176,16 @@ def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, ra
             marks[t // length] = e
         eta = rates[t]
         for j in range(nodes):
-            x = eta * lam[j]
-            e[j] = (1 - x) * (1 - x) * e[j] + x * x * noise[j]
-    loss = 0.0
-    for j in range(nodes):
-        loss += 0.5 * weights[j] * e[j]
+            e[j] = next_error(e[j], eta * lam[j], noise[j])
     adjoint = 0.5 * weights
+    loss = np.sum(adjoint * e)
     for segment in range(segments - 1, -1, -1):
         first, last = segment * length, min(steps, (segment + 1) * length)
         trail[0] = marks[segment]
         for t in range(first, last - 1):
             eta = rates[t]
             for j in range(nodes):
-                x = eta * lam[j]
-                trail[t - first + 1, j] = (1 - x) * (1 - x) * trail[t - first, j] + x * x * noise[j]
+                trail[t - first + 1, j] = next_error(trail[t - first, j], eta * lam[j], noise[j])
         for t in range(last - 1, first - 1, -1):
             eta = rates[t]
             slope = 0.0
@@ -137,4 +195,45 @@ def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, ra
                 keep = (1 - x) * (1 - x) * adjoint[j]
                 adjoint[j] = 0.0 if keep < SMALLEST else keep
             gradient[t] = 2 * slope
+    return loss
+
+
+@compiled(fast=True)
+def block_loss_and_gradient(
+    lam: Array, weights: Array, error: Array, noise: Array, counts: IntArray, rates: Array, gradient: Array
+) -> float:
+    r"""Like :func:`loss_and_gradient`, for blocks of steps with one rate each.
+
+    .. math:: e \leftarrow K e + \sigma^2 g (1-K), \qquad
+              \frac{\partial}{\partial x} = K'(e - \sigma^2 g) + \sigma^2 g'(1-K), \qquad a \leftarrow K a
+
+    with :math:`K = (1-x)^{2n}`, :math:`g = x/(2-x)`, :math:`x = \eta\lambda_j` and the adjoint a, which is w/2 at the
+    end.
+    """
+    blocks, nodes = len(counts), len(lam)
+    trail, kept = np.empty((blocks, nodes)), np.empty((blocks, nodes))
+    e = error.copy()
+    for block in range(blocks):
+        n, eta = counts[block], rates[block]
+        for j in range(nodes):
+            trail[block, j] = e[j]
+            log_keep, _, added = equal_steps(eta * lam[j], n)
+            kept[block, j] = np.exp(log_keep) if log_keep > VANISHED else 0.0
+            e[j] = kept[block, j] * e[j] + added * noise[j]
+    adjoint = 0.5 * weights
+    loss = np.sum(adjoint * e)
+    for block in range(blocks - 1, -1, -1):
+        n, eta = counts[block], rates[block]
+        total = 0.0
+        for j in range(nodes):
+            x, keep = eta * lam[j], kept[block, j]
+            steeper = 0.0 if x == 1 else -2 * n * keep / (1 - x)
+            if abs(2 - x) < NEAR_LIMIT:
+                added = 2 * x * n + x * x * n * (n - 1)
+            else:
+                added = 2 * (1 - keep) / ((2 - x) * (2 - x)) - x / (2 - x) * steeper
+            total += adjoint[j] * lam[j] * (steeper * trail[block, j] + added * noise[j])
+            a = keep * adjoint[j]
+            adjoint[j] = 0.0 if a < SMALLEST else a
+        gradient[block] = total
     return loss

@@ -1,4 +1,4 @@
-"""The coordinates of a noisy quadratic as the loops see them, and fewer of them that give the same loss."""
+"""The coordinates of a noisy quadratic as arrays, and a compressed set of them with nearly the same loss."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, group
 from eigencurve.spectrum.spectrum import Spectrum
 
-# Two nodes in each cell: about 128 in all.
+# Two nodes per cell: about 128 in all.
 NUM_CELLS = 64
-# The cells next to L are about this part of it wide.
+# Relative width of the cells next to L.
 NARROWEST = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    r"""Coordinates with a share above zero; those without one add nothing to the loss.
+    r"""The coordinates of a noisy quadratic that have a positive share; the others add nothing to the loss.
 
     Attributes:
-        lam: eigenvalues λ_j, increasing.
-        weights: the share of each, summing to 1.
-        error: λ_j (w_0j - w_*j)², the initial errors e_j.
-        noise: σ_j².
-        momentum: m of the heavy ball.
+        lam: Eigenvalues λ_j, increasing.
+        weights: Share of each eigenvalue; they sum to 1.
+        error: Initial errors e_j = λ_j (w_0j - w_*j)².
+        noise: Noise levels σ_j².
+        momentum: Momentum m of SGD (heavy ball).
     """
 
     lam: Array
@@ -38,29 +38,33 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.lam)
 
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """Writable copies of λ, weights, initial errors and noise, as the compiled kernels expect them."""
+        return np.array(self.lam), np.array(self.weights), np.array(self.error), np.array(self.noise)
+
 
 def nodes_of(spectrum: Spectrum, noise: Array, error: Array, momentum: float) -> Nodes:
-    """The eigenvalues of ``spectrum`` that have a share, with their noise and initial error."""
+    """The eigenvalues of ``spectrum`` with a positive share, with their noise and initial error."""
     used = spectrum.weights > 0
     return Nodes(spectrum.eigenvalues[used], spectrum.weights[used], error[used], noise[used], momentum)
 
 
 def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArray]:
-    """Index and lower edge of the non-empty octaves [μ 2^i, μ 2^(i+1)), and which of them each node lies in."""
+    """Index and lower edge of each non-empty octave [μ 2^i, μ 2^(i+1)), and the octave that each node is in."""
     groups = group(spectrum, beta=2.0)
     place = np.searchsorted(groups.lower * (1 - EDGE_TOLERANCE), nodes.lam, side="right") - 1
     return groups.index, groups.lower, np.maximum(place, 0).astype(np.int64)
 
 
 def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:
-    r"""At most two nodes for each of ``num_cells`` cells of ln λ: the Gauss rule of the cell's weights.
+    r"""Replace the nodes in each of ``num_cells`` cells of ln λ by a two-point Gauss rule.
 
-    The rule keeps the weights' moments of λ up to the third, so a loss that is smooth over a cell changes by the
-    fourth power of the cell's width. It serves where many schedules are tried; what is reported is computed on
-    all nodes. Noise and initial error become the cell's means.
+    The rule preserves the moments of λ up to the third, so if the loss is smooth over a cell, it changes by the
+    fourth power of the cell's width. Noise and initial error become the means of the cell. Use compressed nodes to
+    try many schedules, and all nodes for the loss you report.
 
-    The cells are equal in :math:`\ln\lambda - \ln(1.001 - \lambda/L)`: in ln λ, but narrower near L, where at rates up
-    to 2/L the variance goes as :math:`1/(2-\eta\lambda)`, which is not smooth in ln λ.
+    The cells have equal width in :math:`\ln\lambda - \ln(1.001 - \lambda/L)`. This is ln λ, except near L, where the
+    cells are narrower: at rates up to 2/L the variance goes as :math:`1/(2-\eta\lambda)`, which is not smooth in ln λ.
     """
     if len(nodes) <= 2 * num_cells:
         return nodes
@@ -79,9 +83,9 @@ def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:
 
 
 def _gauss_pair(points: Array, weights: Array) -> tuple[Array, Array]:
-    r"""The two-point Gauss rule: points :math:`\bar\lambda + z`, z the roots of :math:`z^2 - sz - v`.
+    r"""The two-point Gauss rule: points :math:`\bar\lambda + z`, with z the roots of :math:`z^2 - sz - v`.
 
-    v is the variance of the points and s their third central moment over v.
+    v is the variance of the points, and s is their third central moment divided by v.
     """
     total = float(weights.sum())
     mean = float(weights @ points) / total

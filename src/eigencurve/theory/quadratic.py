@@ -1,4 +1,4 @@
-"""NoisyQuadratic: what SGD with a given schedule is expected to reach on a quadratic loss."""
+"""NoisyQuadratic: the expected loss of SGD with any schedule on a quadratic with gradient noise."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.base import Schedule
 from eigencurve.spectrum.groups import require_positive
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.certificate import certificate
-from eigencurve.theory.comparison import Comparison, Row, ranked
-from eigencurve.theory.nodes import Nodes, compress, nodes_of, octave_of
+from eigencurve.theory.comparison import Comparison, ComparisonRow, ranked
+from eigencurve.theory.evaluators import StepEvaluator
+from eigencurve.theory.nodes import Nodes, nodes_of, octave_of
 from eigencurve.theory.optimal import Search, search
 from eigencurve.theory.recursion import (
     DivergenceError,
@@ -27,31 +29,32 @@ from eigencurve.theory.recursion import (
     require_schedule,
 )
 from eigencurve.theory.simulation import Simulation, simulate
-from eigencurve.theory.tuning import largest_rate, tuned
+from eigencurve.theory.tuning import tune
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class NoisyQuadratic:
     r"""A quadratic loss with gradient noise, :math:`f(w) = \tfrac12\sum_j\lambda_j(w_j-w_{*j})^2`.
 
-    In every coordinate the expected error :math:`e_j = E[\lambda_j(w_j-w_{*j})^2]` follows exactly
+    The expected error :math:`e_j = E[\lambda_j(w_j-w_{*j})^2]` of each coordinate follows exactly
 
     .. math:: e_j \leftarrow (1-\eta_t\lambda_j)^2 e_j + \eta_t^2\lambda_j^2\sigma_j^2
 
-    and the expected loss, per dimension, is :math:`\tfrac12\sum_j w_j e_j` with :math:`w_j` the share of λ_j. With
-    momentum m a step is :math:`v \leftarrow mv + g`, :math:`w \leftarrow w - \eta_t v`, as PyTorch's SGD makes it.
+    and the expected loss per dimension is :math:`\tfrac12\sum_j w_j e_j`, where :math:`w_j` is the share of λ_j. With
+    momentum m, a step is :math:`v \leftarrow mv + g`, :math:`w \leftarrow w - \eta_t v`, as in PyTorch's SGD.
 
-    Assumes noise of covariance exactly :math:`\sigma_j^2\lambda_j` in coordinate j, independent of w and of other
-    steps: the equality case of the paper's assumption.
+    Assumes that the noise in coordinate j has variance exactly :math:`\sigma_j^2\lambda_j` and is independent of w and
+    of other steps. This is the equality case of the paper's assumption.
 
     Args:
-        spectrum: positive, from :func:`prepare`.
-        noise: σ_j², not negative: one number, or one for each of ``spectrum.eigenvalues`` in their order.
-        initial_error: λ_j (w_0j - w_*j)², not negative: one number, or one for each eigenvalue.
-        momentum: m, at least 0 and below 1.
+        spectrum: Positive spectrum, from :func:`prepare`.
+        noise: Noise levels σ_j² >= 0: one number, or one for each of ``spectrum.eigenvalues``, in the same order.
+        initial_error: Initial errors λ_j (w_0j - w_*j)² >= 0: one number, or one for each eigenvalue.
+        momentum: Momentum m, with 0 <= m < 1.
 
     Raises:
-        ValueError: a negative or infinite value, the wrong number of them, a spectrum that is not positive.
+        ValueError: A value is negative or infinite, there are too many or too few of them, or the spectrum is not
+            positive.
 
     Reference: arXiv:2110.14109, Section 2, Eq. (proc_j).
 
@@ -86,44 +89,44 @@ class NoisyQuadratic:
 
     @property
     def nodes(self) -> Nodes:
-        """The coordinates that have a share of the spectrum."""
+        """The coordinates with a positive share of the spectrum."""
         return nodes_of(self.spectrum, self.noise, self.initial_error, self.momentum)
 
     def expected_loss(self, schedule: Schedule) -> float:
-        """½ Σ w_j e_j after all steps of ``schedule``.
+        """The expected loss ½ Σ w_j e_j after all steps of ``schedule``.
 
         Raises:
-            DivergenceError: a rate above 2/λ for too long.
+            DivergenceError: The rate was above 2/λ for too long.
         """
         return self.loss_parts(require_schedule("expected_loss", schedule)).loss
 
     def loss_parts(self, schedule: Schedule) -> LossParts:
-        """The expected loss split into bias and variance, and by octave of the spectrum.
+        """The expected loss, split into bias and variance and by octave of the spectrum.
 
         Raises:
-            DivergenceError: a rate above 2/λ for too long.
+            DivergenceError: The rate was above 2/λ for too long.
         """
         nodes = self.nodes
         return loss_parts(nodes, octave_of(self.spectrum, nodes), require_schedule("loss_parts", schedule))
 
     def loss_curve(self, schedule: Schedule, points: int | Sequence[int] = 101) -> LossCurve:
-        """The expected loss along the run, split in the same way.
+        """The expected loss along the run, split like :meth:`loss_parts`.
 
         Args:
-            schedule: any.
-            points: how many, evenly spaced from 0 to T steps; or the numbers of steps themselves, increasing.
+            schedule: Any schedule.
+            points: Number of points, evenly spaced from 0 to T steps; or the numbers of steps themselves, increasing.
 
         Raises:
-            DivergenceError: a rate above 2/λ for too long.
+            DivergenceError: The rate was above 2/λ for too long.
         """
         nodes = self.nodes
         marks = _marks(points, require_schedule("loss_curve", schedule).total_steps)
         return loss_curve(nodes, octave_of(self.spectrum, nodes), schedule, marks)
 
     def simulate(self, schedule: Schedule, seed: int, num_replicas: int = 1000) -> Simulation:
-        """Run SGD itself, with Gaussian noise, ``num_replicas`` times.
+        """Run SGD with Gaussian noise ``num_replicas`` times.
 
-        An eigenvalue of the spectrum is one coordinate of each run, whatever its share.
+        Each eigenvalue of the spectrum is one coordinate of a run, whatever its share.
         """
         return simulate(self.nodes, require_schedule("simulate", schedule), seed, num_replicas)
 
@@ -131,7 +134,7 @@ class NoisyQuadratic:
         """The certificate: no schedule with 0 <= lr <= max_lr has a lower expected loss after T steps.
 
         Raises:
-            ValueError: T < 1, max_lr <= 0, or momentum, for which there is no such bound.
+            ValueError: T < 1, max_lr <= 0, or the problem has momentum, for which there is no such bound.
 
         >>> from eigencurve import Spectrum
         >>> q = NoisyQuadratic(Spectrum([1.0, 2.0], [1, 1]), noise=1.0, initial_error=1.0)
@@ -142,22 +145,22 @@ class NoisyQuadratic:
         return certificate(self.nodes, steps, rate)
 
     def optimal_schedule(self, total_steps: int, max_lr: float) -> Schedule:
-        """The schedule of T steps with 0 <= lr <= max_lr that has the least expected loss we can find.
+        """The schedule of T steps with 0 <= lr <= max_lr that has the least expected loss a numerical search finds.
 
-        Never worse than any classic schedule at its best rate, for those are tried first. See :meth:`search_best`
-        for how close to the best possible it is.
+        It is never worse than a classic schedule at its best rate, because the search starts from those.
+        :meth:`search_best` also tells how close to optimal it is.
         """
         steps, rate = self._limits("optimal_schedule", total_steps, max_lr)
-        return search(self.spectrum, self.nodes, steps, rate).schedule
+        return search(StepEvaluator(self.nodes), self.spectrum, steps, rate).schedule
 
     def search_best(self, total_steps: int, max_lr: float) -> Search:
-        """The same search with all it found: the schedule, its loss, the certificate and the status.
+        """The search of :meth:`optimal_schedule` with its full result: schedule, loss, certificate and status.
 
         Raises:
-            ValueError: T < 1, max_lr <= 0, or momentum.
+            ValueError: T < 1, max_lr <= 0, or the problem has momentum.
         """
         steps, rate = self._limits("search_best", total_steps, max_lr)
-        return search(self.spectrum, self.nodes, steps, rate)
+        return search(StepEvaluator(self.nodes), self.spectrum, steps, rate)
 
     def compare(
         self, schedules: Mapping[str, Schedule], max_lr: float | None = None, tune_lr: bool = False
@@ -165,39 +168,41 @@ class NoisyQuadratic:
         """A table of expected losses and their gaps to the lower bound.
 
         Args:
-            schedules: by name, all of the same T.
-            max_lr: the rate that the bound allows; None for 2 (1 + m)/L, or the largest rate of ``schedules`` where
-                that is higher. With ``tune_lr`` it is also the largest rate tried.
-            tune_lr: scale every schedule to the rate at which it does best.
+            schedules: Schedules by name, all with the same T.
+            max_lr: Largest rate that the lower bound allows; with ``tune_lr`` also the largest rate tried. None means
+                2 (1 + m)/L or, without ``tune_lr``, the largest rate of ``schedules`` if that is higher.
+            tune_lr: Whether to scale every schedule to its best rate.
         """
         steps = _common_length(schedules)
-        given = max(largest_rate(schedule) for schedule in schedules.values())
+        given = max(peak_rate(schedule) for schedule in schedules.values())
         stable = 2 * (1 + self.momentum) / self.spectrum.L
         rate = max(given, stable) if max_lr is None else _check.positive("compare", "max_lr", max_lr)
         if tune_lr:
             rate = stable if max_lr is None else rate
-            few = compress(self.nodes)
-            schedules = {name: tuned(few, schedule, rate) for name, schedule in schedules.items()}
+            evaluator = StepEvaluator(self.nodes)
+            schedules = {name: tune(evaluator, schedule, rate) for name, schedule in schedules.items()}
         elif given > rate:
-            remedy = "The lower bound would not hold for it."
+            remedy = "Above 'max_lr' the lower bound does not hold."
             _check.refuse("compare", "max_lr", f">= the largest rate of the schedules ({given:g})", rate, remedy)
         bound = None if self.momentum else certificate(self.nodes, steps, rate)
         return Comparison(ranked([self._row(n, s, bound) for n, s in schedules.items()]), bound, rate, steps)
 
-    def _row(self, name: str, schedule: Schedule, bound: float | None) -> Row:
-        peak = largest_rate(schedule)
+    def _row(self, name: str, schedule: Schedule, bound: float | None) -> ComparisonRow:
+        peak = peak_rate(schedule)
         try:
             parts = self.loss_parts(schedule)
         except DivergenceError:
-            return Row(name, schedule, peak, None, None, None, None, "diverged")
+            return ComparisonRow(name, schedule, peak, None, None, None, None, "diverged")
         gap = parts.loss / bound - 1 if bound else None
-        return Row(name, schedule, peak, parts.bias, parts.variance, parts.loss, gap, "finite")
+        return ComparisonRow(name, schedule, peak, parts.bias, parts.variance, parts.loss, gap, "finite")
 
     def _limits(self, function: str, total_steps: int, max_lr: float) -> tuple[int, float]:
         steps = _check.whole(function, "total_steps", total_steps, minimum=1)
-        rate = _check.positive(function, "max_lr", max_lr, "2 / spectrum.L is the largest that is always stable.")
+        rate = _check.positive(function, "max_lr", max_lr, "The largest rate that is always stable is 2 / spectrum.L.")
         if self.momentum:
-            _check.refuse(function, "momentum", "0", self.momentum, "The certificate and the search are for plain SGD.")
+            _check.refuse(
+                function, "momentum", "0", self.momentum, "The certificate and the search need SGD without momentum."
+            )
         return steps, rate
 
     def __eq__(self, other: object) -> bool:
@@ -221,12 +226,12 @@ class NoisyQuadratic:
 
 
 def _per_eigenvalue(argument: str, value: Any, count: int) -> Array:
-    """One value for each eigenvalue, not negative."""
+    """``value`` as one number >= 0 for each eigenvalue."""
     if np.ndim(value) == 0:
         return frozen(np.full(count, _check.at_least("NoisyQuadratic", argument, value, 0.0)))
     values = _check.vector("NoisyQuadratic", argument, value)
     if len(values) != count:
-        remedy = "They go with 'spectrum.eigenvalues', in that order."
+        remedy = "Pass them in the order of 'spectrum.eigenvalues'."
         constraint = f"a number or one for each of the {count} eigenvalues"
         _check.refuse("NoisyQuadratic", argument, constraint, f"{len(values)} values", remedy)
     if (values < 0).any():

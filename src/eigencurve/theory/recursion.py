@@ -1,4 +1,4 @@
-"""The exact expected loss of a schedule, by carrying bias and variance of every coordinate through its steps."""
+"""The exact expected loss of a schedule: the bias and variance of every coordinate, step by step."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.kernels import advance, advance_momentum
+from eigencurve.theory.kernels import advance, advance_momentum, loss_and_gradient
 from eigencurve.theory.nodes import Nodes
 
-# Steps whose rates are held at once, and nodes whose state stays in the processor's cache meanwhile.
+# Number of rates held in memory at once, and number of nodes whose state fits into the processor's cache.
 CHUNK = 1 << 16
 BLOCK = 2048
-# A coordinate whose error has grown by this factor has diverged: float64 then knows nothing of the others.
+# A coordinate has diverged when its error has grown by this factor: the others are then below its rounding error.
 GROWTH_LIMIT = 1e16
 
 
 class DivergenceError(ArithmeticError):
-    """The learning rate was above 2 (1 + m)/λ, m the momentum, for too long: the expected loss grows without bound.
+    """The learning rate was above 2 (1 + m)/λ for too long, so the expected loss grows without bound (m: momentum).
 
     Attributes:
-        eigenvalue: the λ whose error grew most.
-        step: the number of steps after which that was seen.
-        limit: the largest rate at which that error does not grow.
+        eigenvalue: Eigenvalue λ whose error grew the most.
+        step: Number of steps after which the divergence was detected.
+        limit: Largest rate at which that error does not grow.
     """
 
     def __init__(self, eigenvalue: float, step: int, limit: float) -> None:
@@ -35,8 +35,8 @@ class DivergenceError(ArithmeticError):
         self.step = step
         self.limit = limit
         super().__init__(
-            f"expected_loss: the schedule diverges, seen after {step} steps at the eigenvalue {eigenvalue:g}, whose "
-            f"error grows at every step with a rate above {limit:g}. Lower the rate."
+            f"expected_loss: the schedule diverges, detected after {step} steps at the eigenvalue {eigenvalue:g}. Its "
+            f"error grows at every step with a rate above {limit:g}. Lower the learning rate."
         )
 
     def __reduce__(self) -> tuple[type[DivergenceError], tuple[float, int, float]]:
@@ -45,14 +45,15 @@ class DivergenceError(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class LossParts:
-    r"""An expected loss :math:`\tfrac12\sum_j w_j e_j`, split into bias and variance, and by octave.
+    r"""An expected loss :math:`\tfrac12\sum_j w_j e_j`, split into bias and variance and by octave.
 
     Attributes:
-        bias: what is left of the initial error.
-        variance: what the gradient noise has put in.
-        octave: i of each non-empty octave [μ 2^i, μ 2^(i+1)).
-        lower: its lower edge.
-        octave_bias, octave_variance: each octave's part of ``bias`` and ``variance``.
+        bias: Loss that remains from the initial error.
+        variance: Loss caused by the gradient noise.
+        octave: Index i of each non-empty octave [μ 2^i, μ 2^(i+1)).
+        lower: Lower edge of each octave.
+        octave_bias: Part of ``bias`` in each octave.
+        octave_variance: Part of ``variance`` in each octave.
     """
 
     bias: float
@@ -64,7 +65,7 @@ class LossParts:
 
     @property
     def loss(self) -> float:
-        """Bias and variance together."""
+        """The sum of bias and variance."""
         return self.bias + self.variance
 
     def __str__(self) -> str:
@@ -80,13 +81,16 @@ class LossParts:
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:
-    """The expected loss along a run.
+    """The expected loss at several points of a run, split into bias and variance and by octave.
 
     Attributes:
-        steps: the number of steps done at each point.
-        bias, variance: of the loss at each point.
-        octave, lower: the non-empty octaves and their lower edges.
-        octave_bias, octave_variance: one row a point, one column an octave.
+        steps: Number of steps taken at each point.
+        bias: Loss that remains from the initial error, at each point.
+        variance: Loss caused by the gradient noise, at each point.
+        octave: Index i of each non-empty octave [μ 2^i, μ 2^(i+1)).
+        lower: Lower edge of each octave.
+        octave_bias: Part of ``bias`` in each octave: one row per point, one column per octave.
+        octave_variance: Part of ``variance`` in each octave, likewise.
     """
 
     steps: IntArray
@@ -99,45 +103,45 @@ class LossCurve:
 
     @property
     def loss(self) -> Array:
-        """Bias and variance together, at each point."""
+        """The sum of bias and variance at each point."""
         return self.bias + self.variance
 
 
 def states(nodes: Nodes, schedule: Schedule, marks: IntArray) -> Iterator[tuple[Array, Array]]:
-    """Bias and variance of each node's error after ``marks`` steps (increasing, at most T), one pair a mark.
+    """The bias and variance of every node after each of ``marks`` steps (increasing, at most T).
 
-    The arrays are the working memory: copy what is to be kept.
+    The arrays are working memory that the next mark overwrites; copy what you keep.
 
     Raises:
-        DivergenceError: an error has grown by more than ``GROWTH_LIMIT``.
+        DivergenceError: An error has grown by more than ``GROWTH_LIMIT``.
     """
-    lam, noise = np.array(nodes.lam), np.array(nodes.noise)
-    bias = np.zeros((3, len(nodes))) if nodes.momentum else np.zeros(len(nodes))
-    variance = np.zeros_like(bias)
-    bias.reshape(-1, len(nodes))[0] = nodes.error
+    bias, variance = _initial_state(nodes)
     done = 0
     for mark in marks.tolist():
         while done < mark:
             stop = min(mark, done + CHUNK)
-            rates = np.array(schedule(np.arange(done, stop)))
-            _advance(nodes.momentum, lam, noise, bias, variance, rates)
+            _advance(nodes, bias, variance, np.array(schedule(np.arange(done, stop))))
             done = stop
-            _require_finite(nodes, bias, variance, done)
-        yield bias.reshape(-1, len(nodes))[0], variance.reshape(-1, len(nodes))[0]
+            _require_bounded(nodes, bias[0], variance[0], done)
+        yield bias[0], variance[0]
 
 
 def final_loss(nodes: Nodes, rates: Array) -> float:
-    """The expected loss after the steps of ``rates``; infinite where it diverges. For searches over schedules."""
-    bias = np.zeros((3, len(nodes))) if nodes.momentum else np.zeros(len(nodes))
-    variance = np.zeros_like(bias)
-    bias.reshape(-1, len(nodes))[0] = nodes.error
-    _advance(nodes.momentum, np.array(nodes.lam), np.array(nodes.noise), bias, variance, rates)
-    error = (bias + variance).reshape(-1, len(nodes))[0]
-    return 0.5 * float(nodes.weights @ error) if tame(nodes, error).all() else float("inf")
+    """The expected loss after the steps of ``rates``, or infinity if it diverges."""
+    bias, variance = _initial_state(nodes)
+    _advance(nodes, bias, variance, rates)
+    bounded = within_growth_limit(nodes, bias[0], variance[0]).all()
+    return 0.5 * float(nodes.weights @ (bias[0] + variance[0])) if bounded else float("inf")
+
+
+def loss_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
+    """The expected loss after the steps of ``rates`` without momentum, and its derivative in every rate."""
+    gradient = np.empty(len(rates))
+    return loss_and_gradient(*nodes.arrays(), np.array(rates), gradient), gradient
 
 
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
-    """The expected loss after all steps of ``schedule``."""
+    """The expected loss after all steps of ``schedule``, split into its parts."""
     curve = loss_curve(nodes, octaves, schedule, np.array([schedule.total_steps]))
     return LossParts(
         float(curve.bias[0]), float(curve.variance[0]), curve.octave, curve.lower, curve.octave_bias[0],
@@ -148,7 +152,7 @@ def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule
 def loss_curve(
     nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule, marks: IntArray
 ) -> LossCurve:
-    """The expected loss after each of ``marks`` steps."""
+    """The expected loss after each of ``marks`` steps, split into its parts."""
     index, lower, place = octaves
     half = 0.5 * nodes.weights
     rows = [
@@ -160,7 +164,7 @@ def loss_curve(
 
 
 def divergence(nodes: Nodes, eigenvalue: float, step: int) -> DivergenceError:
-    """The error to raise where the coordinate of ``eigenvalue`` has diverged after ``step`` steps."""
+    """The error to raise if the coordinate of ``eigenvalue`` has diverged after ``step`` steps."""
     return DivergenceError(eigenvalue, step, limit=2 * (1 + nodes.momentum) / eigenvalue)
 
 
@@ -171,24 +175,35 @@ def require_schedule(function: str, schedule: object) -> Schedule:
     return schedule
 
 
-def tame(nodes: Nodes, error: Array) -> NDArray[np.bool_]:
-    """Where the error is a finite number within the growth limit."""
-    return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
+def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[np.bool_]:
+    """For each node, whether its error is finite and has not grown by more than ``GROWTH_LIMIT``."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = bias + variance
+        return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
 
 
-def _advance(momentum: float, lam: Array, noise: Array, bias: Array, variance: Array, rates: Array) -> None:
-    if momentum:
-        advance_momentum(lam, noise, momentum, bias, variance, rates)
+def _initial_state(nodes: Nodes) -> tuple[Array, Array]:
+    """Bias and variance before the first step: one row, or with momentum the three of :func:`advance_momentum`."""
+    bias = np.zeros((3 if nodes.momentum else 1, len(nodes)))
+    bias[0] = nodes.error
+    return bias, np.zeros_like(bias)
+
+
+def _advance(nodes: Nodes, bias: Array, variance: Array, rates: Array) -> None:
+    lam, _, _, noise = nodes.arrays()
+    if nodes.momentum:
+        advance_momentum(lam, noise, nodes.momentum, bias, variance, rates)
         return
     for start in range(0, len(lam), BLOCK):
         part = slice(start, start + BLOCK)
-        advance(lam[part], noise[part], bias[part], variance[part], rates)
+        advance(lam[part], noise[part], bias[0, part], variance[0, part], rates)
 
 
-def _require_finite(nodes: Nodes, bias: Array, variance: Array, step: int) -> None:
+def _require_bounded(nodes: Nodes, bias: Array, variance: Array, step: int) -> None:
+    bounded = within_growth_limit(nodes, bias, variance)
+    if bounded.all():
+        return
     with np.errstate(over="ignore", invalid="ignore"):
-        error = (bias + variance).reshape(-1, len(nodes))[0]
-        calm = tame(nodes, error)
-    if not calm.all():
-        wild = np.where(calm, -1.0, np.nan_to_num(error / (nodes.error + nodes.noise), nan=np.inf, posinf=np.inf))
-        raise divergence(nodes, float(nodes.lam[len(nodes) - 1 - int(np.argmax(wild[::-1]))]), step)
+        growth = np.nan_to_num((bias + variance) / (nodes.error + nodes.noise), nan=np.inf, posinf=np.inf)
+    growth[bounded] = -1.0
+    raise divergence(nodes, float(nodes.lam[len(nodes) - 1 - int(np.argmax(growth[::-1]))]), step)

@@ -1,4 +1,4 @@
-"""The same problem run as actual SGD, many times over, to check the exact figure by."""
+"""Simulated SGD runs on a noisy quadratic, to check the exact expected loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.theory.nodes import Nodes
 from eigencurve.theory.recursion import divergence
 
-# Replicas times eigenvalues that are run side by side.
+# Largest number of replicas times eigenvalues simulated at once.
 BATCH = 1 << 20
 
 
@@ -22,8 +22,8 @@ class Simulation:
     """The final losses of independent SGD runs.
 
     Attributes:
-        losses: one a replica.
-        seed: what they were drawn with.
+        losses: Final loss of each run.
+        seed: Seed of the random numbers.
     """
 
     losses: Array
@@ -31,7 +31,7 @@ class Simulation:
 
     @property
     def mean(self) -> float:
-        """The sample mean, an unbiased estimate of the expected loss."""
+        """The sample mean: an unbiased estimate of the expected loss."""
         return float(self.losses.mean())
 
     @property
@@ -47,7 +47,7 @@ def simulate(nodes: Nodes, schedule: Schedule, seed: int, num_replicas: int) -> 
               w \leftarrow w - \eta_t v
 
     Raises:
-        DivergenceError: the weights overflow.
+        DivergenceError: The weights overflow.
     """
     generator = np.random.default_rng(_check.whole("simulate", "seed", seed, minimum=0))
     count = _check.whole("simulate", "num_replicas", num_replicas, minimum=2)

@@ -1,4 +1,4 @@
-"""The learning rate at which a schedule does best, and the classic schedules to begin a search from."""
+"""The scale of the learning rate at which a schedule has the least expected loss."""
 
 from __future__ import annotations
 
@@ -8,94 +8,63 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from eigencurve._arrays import Array
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay, wsd
-from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.schedules.practical import elastic_step
 from eigencurve.schedules.serial import schedule_from_dict
-from eigencurve.spectrum.spectrum import Spectrum
-from eigencurve.theory.certificate import greedy_schedule
-from eigencurve.theory.nodes import Nodes
-from eigencurve.theory.recursion import final_loss
+from eigencurve.theory.blocks import peak_rate
+from eigencurve.theory.evaluators import Evaluator
 
-# Peak rates tried, from 1e-6 of the largest up to it, before the best of them is refined.
+# Scales tried before the best one is refined, as fractions of the largest.
 GRID = np.geomspace(1e-6, 1.0, 37)
+BRENT = {"xatol": 1e-4, "maxiter": 25}
+# Settings of a schedule that are learning rates.
 RATES = frozenset({"lr", "min_lr", "rates"})
+
+
+def best_scale(evaluator: Evaluator, schedule: Schedule, max_lr: float) -> float:
+    """The factor on the rates of ``schedule``, with none above ``max_lr``, at which its expected loss is least.
+
+    A grid of factors is tried first, then Brent's method around the best one. The result is 1 if no factor was found
+    that improves on the schedule as given.
+    """
+    limit = max_lr / peak_rate(schedule)
+    losses = evaluator.scaled_losses(schedule)
+    coarse = losses(limit * GRID)
+    best = int(np.argmin(coarse))
+    if not math.isfinite(coarse[best]):
+        return limit * float(GRID[0])
+    ceiling = 1e3 * (float(coarse[best]) or 1.0)  # Brent's method cannot handle infinity
+
+    def loss(log_scale: float) -> float:
+        return min(float(losses(np.array([limit * math.exp(min(log_scale, 0.0))]))[0]), ceiling)
+
+    bracket = np.log(GRID[[max(best - 1, 0), min(best + 1, len(GRID) - 1)]])
+    found = minimize_scalar(loss, bounds=bracket, method="bounded", options=BRENT)
+    if limit >= 1 and losses(np.ones(1))[0] <= min(found.fun, coarse[best]):
+        return 1.0
+    return limit * (math.exp(float(found.x)) if found.fun < coarse[best] else float(GRID[best]))
+
+
+def tune(evaluator: Evaluator, schedule: Schedule, max_lr: float) -> Schedule:
+    """``schedule`` at its best scale (:func:`best_scale`)."""
+    factor = best_scale(evaluator, schedule, max_lr)
+    return schedule if factor == 1 else _within(schedule, factor, max_lr)
 
 
 def rescaled(schedule: Schedule, factor: float) -> Schedule:
     """``schedule`` with every learning rate multiplied by ``factor``.
 
+    >>> from eigencurve import cosine
     >>> rescaled(cosine(10, lr=1.0, min_lr=0.1), 0.5)
     Cosine(total_steps=10, lr=0.5, min_lr=0.05)
     """
     return schedule_from_dict(_scaled(schedule.to_dict(), factor))
 
 
-def tuned(nodes: Nodes, schedule: Schedule, max_lr: float) -> Schedule:
-    """``schedule`` at the scale, with no rate above ``max_lr``, at which its expected loss is least.
-
-    A grid of scales, then Brent's method around the best of them; never worse than the schedule as it is.
-    """
-    rates = schedule.values()
-    limit = max_lr / float(rates.max())
-
-    def loss(log_scale: float) -> float:
-        return final_loss(nodes, rates * (limit * math.exp(min(log_scale, 0.0))))
-
-    logs = np.log(GRID)
-    losses = np.array([loss(value) for value in logs])
-    best = int(np.argmin(losses))
-    if not math.isfinite(losses[best]):
-        return _within(schedule, limit * float(GRID[0]), max_lr)
-    bracket = (logs[max(best - 1, 0)], logs[min(best + 1, len(logs) - 1)])
-    ceiling = 1e3 * (float(losses[best]) or 1.0)  # Brent's method cannot reckon with infinity
-    options = {"xatol": 1e-4, "maxiter": 25}
-    found = minimize_scalar(lambda x: min(loss(x), ceiling), bounds=bracket, method="bounded", options=options)
-    choice = found.x if found.fun < losses[best] else logs[best]
-    if limit >= 1 and final_loss(nodes, rates) <= min(found.fun, losses[best]):
-        return schedule
-    return _within(schedule, limit * math.exp(choice), max_lr)
-
-
-def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str, Schedule]:
-    """The schedules of today at peak rate ``lr``, and Eigencurve with its two ways of sharing out the steps."""
-    T = total_steps
-    usual: dict[str, Schedule] = {
-        "constant": constant(T, lr),
-        "linear": linear(T, lr),
-        "cosine": cosine(T, lr),
-        "step decay": step_decay(T, lr),
-        "elastic step": elastic_step(T, lr),
-        "exponential": exponential(T, lr, lr / 1000),
-        "inverse time": inverse_time(T, lr, lr / 100),
-        "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
-    }
-    if spectrum.kappa > 1:
-        usual["eigencurve"] = eigencurve(spectrum, T, lr)
-        usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
-    return usual
-
-
-def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> dict[str, Schedule]:
-    """The usual schedules at peak rate ``max_lr``, and the best one of a few single eigenvalues."""
-    classics = usual_schedules(spectrum, total_steps, max_lr)
-    for node in np.unique(np.linspace(0, len(nodes) - 1, 5).astype(int)):
-        classics[f"best for {nodes.lam[node]:.3g}"] = greedy_schedule(nodes, int(node), total_steps, max_lr)
-    return classics
-
-
-def largest_rate(schedule: Schedule) -> float:
-    """The highest rate of all steps."""
-    return float(schedule.values().max())
-
-
 def _within(schedule: Schedule, factor: float, max_lr: float) -> Schedule:
-    """``schedule`` times ``factor``, a rounding error lower where that would pass ``max_lr``."""
+    """``schedule`` times ``factor``, lowered by a rounding error if a rate would otherwise exceed ``max_lr``."""
     while True:
         scaled = rescaled(schedule, factor)
-        if largest_rate(scaled) <= max_lr:
+        if peak_rate(scaled) <= max_lr:
             return scaled
         factor *= 1 - 4 * np.finfo(np.float64).eps
 
@@ -114,8 +83,3 @@ def _inner(value: Any, factor: float) -> Any:
     if isinstance(value, dict):
         return _scaled(value, factor)
     return [_inner(item, factor) for item in value] if isinstance(value, list) else value
-
-
-def losses_of(nodes: Nodes, schedules: dict[str, Schedule]) -> Array:
-    """The expected loss of each schedule, in order; infinite where it diverges."""
-    return np.array([final_loss(nodes, np.array(schedule.values())) for schedule in schedules.values()])

@@ -58,7 +58,7 @@ def first(loop):
 class OptaxDriver(Driver):
     name = "optax"
     rtol = 2.0**-22
-    skip = "waits"
+    skip = "not counted"
 
     def rates(self, schedule, num_steps):
         return first(Loop(optax.sgd(optax_schedule(schedule))).run(num_steps))

@@ -19,8 +19,8 @@ class LambdaDriver(TorchDriver):
     name = "torch, LambdaLR"
     rtol = 4e-16  # f(0) · (f(t) / f(0)) is two roundings away from f(t)
     not_applicable = {  # noqa: RUF012
-        "rates_skipping": "PyTorch's own LambdaLR warns where the first step was skipped",
-        "rates_extended": "not noticed: the new function goes on, one update late",
+        "rates_skipping": "PyTorch warns if the first step was skipped",
+        "rates_extended": "not detected: continues with the new function, one update late",
     }
     loop = LambdaLoop
 

@@ -81,7 +81,7 @@ class Overflowing(transformers.TrainerCallback):
 
 class TransformersDriver(Driver):
     name = "transformers, optimizers="
-    skip = "waits"
+    skip = "not counted"
     callback = False
 
     def run(self, schedule, num_updates, **options):

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.spectrum.files import load_spectrum
 from eigencurve.spectrum.spectrum import prepare
+from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.tuning import classic_schedules
 
 FILE = "resnet-18_cifar10.txt"
 WEIGHT_DECAY = 5e-4

@@ -8,7 +8,7 @@ from eigencurve.planning.expectation import BEST
 from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, figure, note, paragraph, table
 from eigencurve.report.svg import inline_svg
-from eigencurve.theory.comparison import Comparison, Row
+from eigencurve.theory.comparison import Comparison, ComparisonRow
 
 MOST_CURVES = 6
 
@@ -35,7 +35,7 @@ def expectation_section(subject: Subject, compared: Comparison, noise: float, lr
     return Section("What to expect", [*blocks, _figure(compared), _table(compared), _best_rates(compared)])
 
 
-def _finite(compared: Comparison) -> list[Row]:
+def _finite(compared: Comparison) -> list[ComparisonRow]:
     return [row for row in compared.rows if row.loss is not None]
 
 
@@ -54,7 +54,7 @@ def _table(compared: Comparison) -> Markup:
     return table(f"Expected loss per parameter after {compared.total_steps:,} steps", columns, rows)
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: ComparisonRow) -> list[str]:
     if row.loss is None:
         return [row.name, f"{row.peak:.4g}", row.status, "", "", ""]
     gap = "" if row.gap is None else f"{row.gap:.2%}"

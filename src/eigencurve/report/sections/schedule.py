@@ -14,7 +14,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.preview import first_step_below
-from eigencurve.theory.tuning import usual_schedules
+from eigencurve.theory.candidates import usual_schedules
 
 # Shown beside the schedule: those that people use today.
 RIVALS = ("cosine", "linear", "step decay", "elastic step")

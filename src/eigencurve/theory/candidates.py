@@ -1,0 +1,40 @@
+"""The schedules that a search starts from: the common ones, and the best one for single eigenvalues."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay, wsd
+from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.practical import elastic_step
+from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory.certificate import greedy_schedule
+from eigencurve.theory.nodes import Nodes
+
+
+def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str, Schedule]:
+    """The schedules in common use at peak rate ``lr``, and Eigencurve with both of its interval lengths."""
+    T = total_steps
+    usual: dict[str, Schedule] = {
+        "constant": constant(T, lr),
+        "linear": linear(T, lr),
+        "cosine": cosine(T, lr),
+        "step decay": step_decay(T, lr),
+        "elastic step": elastic_step(T, lr),
+        "exponential": exponential(T, lr, lr / 1000),
+        "inverse time": inverse_time(T, lr, lr / 100),
+        "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
+    }
+    if spectrum.kappa > 1:
+        usual["eigencurve"] = eigencurve(spectrum, T, lr)
+        usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
+    return usual
+
+
+def classic_schedules(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: float) -> dict[str, Schedule]:
+    """The usual schedules at peak rate ``max_lr``, and the best schedule for each of up to five eigenvalues alone."""
+    classics = usual_schedules(spectrum, total_steps, max_lr)
+    for node in np.unique(np.linspace(0, len(nodes) - 1, 5).astype(int)):
+        classics[f"best for {nodes.lam[node]:.3g}"] = greedy_schedule(nodes, int(node), total_steps, max_lr)
+    return classics

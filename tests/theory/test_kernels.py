@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from tests.reference import quadratic as reference
+from tests.reference.problems import pieces, problems, schedules
+
+import eigencurve as ec
+from eigencurve.theory.blocks import block_loss_gradient
+from eigencurve.theory.kernels import SHORTEST_RUN, equal_steps
+from eigencurve.theory.recursion import loss_gradient
+
+
+@given(x=st.one_of(st.floats(1e-8, 2), st.sampled_from([0.0, 1.0, 2.0, 2 - 1e-9])), count=st.integers(1, 500))
+def test_equal_steps_in_closed_form(x, count):
+    keep, added = np.longdouble(1), np.longdouble(0)
+    for _ in range(count):
+        keep, added = (1 - np.longdouble(x)) ** 2 * keep, (1 - np.longdouble(x)) ** 2 * added + np.longdouble(x) ** 2
+    log_keep, lost, mine = equal_steps(x, count)
+    assert_allclose(np.exp(log_keep), float(keep), rtol=1e-11, atol=1e-300)
+    assert_allclose(lost, float(1 - keep), rtol=1e-11, atol=1e-15)
+    assert_allclose(mine, float(added), rtol=1e-11)
+
+
+@pytest.mark.parametrize("count", [SHORTEST_RUN - 1, SHORTEST_RUN, SHORTEST_RUN + 1])
+def test_short_and_long_runs_of_equal_rates_meet(count):
+    q = ec.NoisyQuadratic(ec.Spectrum([0.01, 0.5, 2.0], [5, 3, 1]), 3.0, 1.0)
+    f = ec.constant(count, 0.9)
+    assert_allclose(q.expected_loss(f), sum(reference.parts(*pieces(q), f.values())), rtol=1e-13)
+
+
+@settings(max_examples=30)
+@given(q=problems(max_size=3), data=st.data())
+def test_the_adjoint_is_the_derivative(q, data):
+    """The complex step differentiates the literal loop without cancellation."""
+    rates = data.draw(schedules(2 / q.spectrum.L, max_steps=30)).values()
+    loss, gradient = loss_gradient(q.nodes, rates)
+    assert_allclose(loss, q.expected_loss(ec.piecewise(len(rates), np.arange(len(rates)), rates)), rtol=1e-12)
+    step = 1e-30
+    for t in range(len(rates)):
+        bumped = [complex(eta, step if i == t else 0.0) for i, eta in enumerate(rates)]
+        slope = sum(reference.parts(*pieces(q), bumped, number=complex)).imag / step
+        scale = float(q.spectrum.weights @ (q.spectrum.eigenvalues * (q.noise + q.initial_error)))
+        assert_allclose(gradient[t], slope, rtol=1e-9, atol=1e-12 * scale + 1e-280)
+
+
+def test_the_adjoint_against_finite_differences():
+    q = ec.NoisyQuadratic(ec.PowerLaw(1.5, 1e-3, 1.0).spectrum(40), 2.0, 1.0)
+    rates = ec.cosine(1000, 1.5).values()
+    _, gradient = loss_gradient(q.nodes, rates)
+    for t in (0, 1, 31, 32, 500, 998, 999):
+        up, down = rates.copy(), rates.copy()
+        up[t] += 1e-5
+        down[t] -= 1e-5
+        slope = (loss_gradient(q.nodes, up)[0] - loss_gradient(q.nodes, down)[0]) / 2e-5
+        # the loss is quadratic in one rate: central differences are exact except for cancellation, 1e-16 / 1e-5
+        assert_allclose(gradient[t], slope, rtol=1e-6, atol=1e-11)
+
+
+@settings(max_examples=40)
+@given(q=problems(max_size=4), data=st.data())
+def test_the_gradient_of_a_block_is_the_sum_over_its_steps(q, data):
+    counts = np.array(data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=5)))
+    shares = data.draw(st.lists(st.floats(1e-3, 1.0), min_size=len(counts), max_size=len(counts)))
+    rates = np.array(shares) * 2 / q.spectrum.L
+    nodes = q.nodes
+    loss, gradient = block_loss_gradient(nodes, counts, rates)
+    exact, slopes = loss_gradient(nodes, np.repeat(rates, counts))
+    assert_allclose(loss, exact, rtol=1e-9, atol=1e-280)
+    sums = np.add.reduceat(slopes, np.concatenate(([0], np.cumsum(counts)[:-1])))
+    scale = float(nodes.weights @ (nodes.lam * (nodes.noise + nodes.error)))
+    # near x = 2 the closed form subtracts numbers that are 1/(2 - x) times as large as the result
+    assert_allclose(gradient, sums, rtol=1e-6, atol=1e-7 * scale + 1e-280)
