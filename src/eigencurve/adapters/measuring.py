@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from eigencurve import _check
@@ -59,6 +59,7 @@ class Measurement:
 
     lr: float
     weight_decay: float
+    _: KW_ONLY
     at_epoch: int = 0
     min_lr: float | None = None
     beta: float = 2.0
