@@ -1,87 +1,82 @@
-"""Eigencurve: the learning-rate schedule that the curvature of your loss calls for.
+"""Eigencurve: learning-rate schedules from the curvature of your loss.
 
-The names here are the NumPy core: spectra, schedules, theory. Each is imported when it is first asked for, so that
-``import eigencurve`` costs next to nothing and no name loads a deep-learning framework but ``torch_schedule``.
+These names are the NumPy core: spectra, schedules and theory. Each one is imported on first use, so
+``import eigencurve`` takes almost no time, and only ``torch_schedule`` loads a deep-learning framework.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eigencurve.adapters.torch import torch_schedule
-    from eigencurve.schedules.base import Schedule
-    from eigencurve.schedules.classic import (
-        constant,
-        cosine,
-        exponential,
-        hold_then_decay,
-        inverse_time,
-        linear,
-        multistep,
-        step_decay,
-        wsd,
-    )
-    from eigencurve.schedules.compose import join, warmup
-    from eigencurve.schedules.eigencurve import eigencurve
-    from eigencurve.schedules.piecewise import piecewise
-    from eigencurve.schedules.practical import cosine_power, elastic_step
-    from eigencurve.schedules.serial import schedule_from_dict
-    from eigencurve.schedules.units import Length, epochs, fraction, steps, tokens
-    from eigencurve.spectrum.files import load_spectrum, save_spectrum
-    from eigencurve.spectrum.groups import Groups, LogDensity, extra_term, group, log_density
-    from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
-    from eigencurve.spectrum.spectrum import Spectrum, prepare
-    from eigencurve.theory.quadratic import NoisyQuadratic
-    from eigencurve.theory.recursion import DivergenceError
+    from eigencurve.adapters.torch import torch_schedule as torch_schedule
+    from eigencurve.schedules.base import Schedule as Schedule
+    from eigencurve.schedules.classic import constant as constant
+    from eigencurve.schedules.classic import cosine as cosine
+    from eigencurve.schedules.classic import exponential as exponential
+    from eigencurve.schedules.classic import hold_then_decay as hold_then_decay
+    from eigencurve.schedules.classic import inverse_time as inverse_time
+    from eigencurve.schedules.classic import linear as linear
+    from eigencurve.schedules.classic import multistep as multistep
+    from eigencurve.schedules.classic import step_decay as step_decay
+    from eigencurve.schedules.classic import wsd as wsd
+    from eigencurve.schedules.compose import join as join
+    from eigencurve.schedules.compose import warmup as warmup
+    from eigencurve.schedules.eigencurve import eigencurve as eigencurve
+    from eigencurve.schedules.piecewise import piecewise as piecewise
+    from eigencurve.schedules.practical import cosine_power as cosine_power
+    from eigencurve.schedules.practical import elastic_step as elastic_step
+    from eigencurve.schedules.serial import schedule_from_dict as schedule_from_dict
+    from eigencurve.schedules.units import Length as Length
+    from eigencurve.schedules.units import epochs as epochs
+    from eigencurve.schedules.units import fraction as fraction
+    from eigencurve.schedules.units import steps as steps
+    from eigencurve.schedules.units import tokens as tokens
+    from eigencurve.spectrum.files import load_spectrum as load_spectrum
+    from eigencurve.spectrum.files import save_spectrum as save_spectrum
+    from eigencurve.spectrum.groups import Groups as Groups
+    from eigencurve.spectrum.groups import LogDensity as LogDensity
+    from eigencurve.spectrum.groups import extra_term as extra_term
+    from eigencurve.spectrum.groups import group as group
+    from eigencurve.spectrum.groups import log_density as log_density
+    from eigencurve.spectrum.power_law import PowerLaw as PowerLaw
+    from eigencurve.spectrum.power_law import fit_power_law as fit_power_law
+    from eigencurve.spectrum.spectrum import Spectrum as Spectrum
+    from eigencurve.spectrum.spectrum import prepare as prepare
+    from eigencurve.theory.quadratic import NoisyQuadratic as NoisyQuadratic
+    from eigencurve.theory.recursion import DivergenceError as DivergenceError
 
     __version__: str
 
-__all__ = [
-    # spectra
-    "Groups", "LogDensity", "PowerLaw", "Spectrum", "extra_term", "fit_power_law", "group", "load_spectrum",
-    "log_density", "prepare", "save_spectrum",
-    # schedules
-    "Schedule", "constant", "cosine", "cosine_power", "eigencurve", "elastic_step", "exponential",
-    "hold_then_decay", "inverse_time", "join", "linear", "multistep", "piecewise", "schedule_from_dict", "step_decay",
-    "warmup", "wsd",
-    # lengths
-    "Length", "epochs", "fraction", "steps", "tokens",
-    # theory
-    "DivergenceError", "NoisyQuadratic",
-    # PyTorch
-    "torch_schedule",
-]  # fmt: skip
-
-
-# Where each name lives. SciPy alone takes most of a second to import, numba and PyTorch more.
-_HOMES = {
-    "adapters.torch": ("torch_schedule",),
+# The module of each public name. SciPy alone takes most of a second to import, numba and PyTorch more.
+_NAMES = {
+    "spectrum.spectrum": ("Spectrum", "prepare"),
+    "spectrum.files": ("load_spectrum", "save_spectrum"),
+    "spectrum.groups": ("Groups", "LogDensity", "extra_term", "group", "log_density"),
+    "spectrum.power_law": ("PowerLaw", "fit_power_law"),
     "schedules.base": ("Schedule",),
+    "schedules.eigencurve": ("eigencurve",),
     "schedules.classic": (
         "constant", "cosine", "exponential", "hold_then_decay", "inverse_time", "linear", "multistep", "step_decay",
         "wsd",
     ),
-    "schedules.compose": ("join", "warmup"),
-    "schedules.eigencurve": ("eigencurve",),
     "schedules.practical": ("cosine_power", "elastic_step"),
-    "schedules.serial": ("schedule_from_dict",),
     "schedules.piecewise": ("piecewise",),
+    "schedules.compose": ("join", "warmup"),
+    "schedules.serial": ("schedule_from_dict",),
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
-    "spectrum.files": ("load_spectrum", "save_spectrum"),
-    "spectrum.groups": ("Groups", "LogDensity", "extra_term", "group", "log_density"),
-    "spectrum.power_law": ("PowerLaw", "fit_power_law"),
-    "spectrum.spectrum": ("Spectrum", "prepare"),
     "theory.quadratic": ("NoisyQuadratic",),
     "theory.recursion": ("DivergenceError",),
+    "adapters.torch": ("torch_schedule",),
 }  # fmt: skip
-_HOME_OF = {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for, and keep it."""
-    if name != "__version__" and name not in _HOME_OF:
+    """Import a public name on first use, and keep it."""
+    if name != "__version__" and name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = _version() if name == "__version__" else getattr(import_module(_HOME_OF[name]), name)
+    value = _version() if name == "__version__" else getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
@@ -94,5 +89,5 @@ def _version() -> str:
     metadata = import_module("importlib.metadata")
     try:
         return str(metadata.version("eigencurve"))
-    except metadata.PackageNotFoundError:  # a source tree that was never installed
+    except metadata.PackageNotFoundError:  # a source tree that is not installed
         return "0+unknown"

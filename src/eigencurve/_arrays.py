@@ -1,4 +1,4 @@
-"""The array type of the core, and arrays that cannot be changed."""
+"""The array types of the core, and read-only arrays."""
 
 from __future__ import annotations
 

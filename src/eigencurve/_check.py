@@ -1,7 +1,7 @@
-"""Argument checks: every public function refuses a bad argument here, in one sentence.
+"""Argument checks with uniform error messages.
 
-The sentence is ``<function>: '<argument>' must be <constraint>, got <value>.`` and, where there is one, the
-remedy. A wrong type raises TypeError, a wrong value ValueError.
+The message is ``<function>: '<argument>' must be <constraint>, got <value>.``, followed by a remedy if there is one.
+A wrong type raises TypeError, a wrong value ValueError.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from eigencurve._arrays import Array
 
 
 def shown(value: object) -> str:
-    """``value`` as text short enough for an error message."""
+    """The repr of ``value``, shortened for an error message."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 160 else text[:157] + "..."
 
 
 def sentence(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> str:
-    """The text of the error for one bad argument."""
+    """The message for one invalid argument."""
     return f"{function}: '{argument}' must be {constraint}, got {shown(value)}." + (f" {remedy}" if remedy else "")
 
 
 def refuse(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> NoReturn:
-    """Raise ValueError for ``argument``."""
+    """Raise ValueError for one invalid argument."""
     raise ValueError(sentence(function, argument, constraint, value, remedy))
 
 
 def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = "") -> int:
-    """``value`` as an int of at least ``minimum``; floats and booleans are refused."""
+    """``value`` as an int of at least ``minimum``; floats and booleans raise TypeError."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(sentence(function, argument, "an integer", value, remedy))
     number = operator.index(value)
@@ -77,7 +77,7 @@ def last_rate(function: str, value: Any, lr: float) -> float:
 
 
 def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> str:
-    """``value`` where it is one of ``options``."""
+    """``value``, if it is one of ``options``."""
     if value not in options:
         refuse(function, argument, "one of " + ", ".join(map(repr, options)), value)
     return str(value)
@@ -93,5 +93,5 @@ def vector(function: str, argument: str, values: Any) -> Array:
         refuse(function, argument, "a non-empty one-dimensional sequence", f"shape {array.shape}")
     if not np.isfinite(array).all():
         place = int(np.flatnonzero(~np.isfinite(array))[0])
-        refuse(function, argument, "finite", float(array[place]), f"It stands at position {place}.")
+        refuse(function, argument, "finite", float(array[place]), f"It is at position {place}.")
     return array

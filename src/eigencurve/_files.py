@@ -1,4 +1,4 @@
-"""Writing a file so that it is either the old one or the new one, never half of either."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` beside ``path``, flush it to the disk, and put it in place in one step.
+    """Write ``content`` to a temporary file next to ``path``, flush it to disk, and rename it to ``path``.
 
-    Where anything fails, the file that was there before stays as it was and nothing is left behind.
+    If anything fails, an existing file stays unchanged and the temporary file is removed.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -26,7 +26,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _umask() -> int:
-    """The process's file mode mask; it can only be read by setting it."""
+    """The file mode mask of the process, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

@@ -17,7 +17,7 @@ def gradient(share, slope, lengths):
 
 @given(raw=shares, steps=st.floats(1, 1e8), kappa=st.floats(1.01, 1e7), data=st.data())
 def test_the_optimum_satisfies_the_kkt_conditions(raw, steps, kappa, data):
-    """All intervals in use have the same, smallest partial derivative: with convexity that proves the optimum."""
+    """All non-empty intervals have the same, smallest partial derivative, which proves the optimum by convexity."""
     share = np.array(raw) / sum(raw)
     gaps = data.draw(st.lists(st.floats(0.01, 1), min_size=len(raw), max_size=len(raw)))
     slope = kappa ** (np.cumsum(gaps) / sum(gaps) - 1)
@@ -26,8 +26,8 @@ def test_the_optimum_satisfies_the_kkt_conditions(raw, steps, kappa, data):
     assert_allclose(lengths.sum(), steps, rtol=1e-12)
     g = gradient(share, slope, lengths)
     price = (g * lengths).sum() / steps  # the multiplier
-    assert (g >= price * (1 + 1e-6)).all()  # g and price are negative: no interval would gain by more time
-    # Lengths come from differences of denominators near 1: they are good to about kappa * 1e-16 steps.
+    assert (g >= price * (1 + 1e-6)).all()  # g and price are negative: more time would help no interval
+    # Lengths come from differences of denominators near 1, so they are accurate to about kappa * 1e-16 steps.
     used = lengths > 1e-6 * steps
     assert_allclose(g[used], price, rtol=1e-6)
 

@@ -1,7 +1,7 @@
 import pytest
 
 import eigencurve as ec
-from eigencurve.schedules.by_kind import FACTORIES, schedule_of_kind, settings_of
+from eigencurve.schedules.by_kind import FACTORIES, own_settings, schedule_of_kind, settings_of, usual_settings
 
 LAW = ec.PowerLaw(1.5, 1e-3, 10.0)
 
@@ -22,6 +22,25 @@ def test_eigencurve_is_made_from_the_spectrum():
     assert schedule_of_kind("eigencurve", 50, 0.1, LAW, beta=1.5) == ec.eigencurve(LAW, 50, 0.1, beta=1.5)
     assert settings_of("eigencurve") == {"min_lr": False, "beta": False, "allocation": False, "rounding": False}
     assert settings_of("exponential") == {"min_lr": True}
+
+
+def test_own_settings_are_those_that_the_kind_takes():
+    every = {"min_lr": 0.01, "beta": None, "allocation": "sqrt", "alpha": 2.0, "r": 0.5, "epochs": 3}
+    assert own_settings("eigencurve", every) == {"min_lr": 0.01, "allocation": "sqrt"}
+    assert own_settings("elastic_step", every) == {"r": 0.5}
+    assert own_settings("constant", every) == {}
+    with pytest.raises(ValueError, match="'kind' must be one of"):
+        own_settings("cosin", every)
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+@pytest.mark.parametrize("total_steps", [1, 4, 1000])
+def test_usual_settings_complete_every_kind_that_has_them(kind, total_steps):
+    usual = usual_settings(kind, total_steps, 0.1)
+    required = {name for name, needed in settings_of(kind).items() if needed}
+    assert set(usual) == (set() if kind in ("multistep", "hold_then_decay") else required)
+    if set(usual) == required:
+        assert schedule_of_kind(kind, total_steps, 0.1, LAW, **usual).total_steps == total_steps
 
 
 @pytest.mark.parametrize(

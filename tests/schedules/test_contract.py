@@ -1,4 +1,4 @@
-"""What every schedule promises."""
+"""The contract that every schedule fulfils."""
 
 import copy
 import json
@@ -125,7 +125,7 @@ def test_refuses_a_bad_horizon(make, total_steps, error):
 
 
 def without_arithmetic(make):
-    """The multistep maker compares its milestones with T; give it none."""
+    """The same maker, but without the milestones of multistep, which it compares with T."""
     return (lambda T, lr: ec.multistep(T, lr, [])) if make is MAKERS["multistep"] else make
 
 
@@ -134,44 +134,3 @@ def without_arithmetic(make):
 def test_refuses_a_bad_rate(make, lr):
     with pytest.raises(ValueError, match=r"'(lr|min_lr|rates)' must be"):
         make(100, lr)
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"kind": "sine", "version": 1}, "'kind' must be one of constant, "),
-        ({}, "'kind' must be one of"),
-        ({"kind": ["cosine"], "version": 1}, "'kind' must be one of"),
-        ({"kind": "constant", "version": 2, "total_steps": 3, "lr": 0.1}, "'version' must be 1, got 2"),
-        ({"kind": "constant", "version": 1, "total_steps": 3}, "exactly those of 'constant'"),
-        ({"kind": "constant", "version": 1, "total_steps": 3, "lr": 0.1, "os": "x"}, "exactly those of 'constant'"),
-        ({"kind": "constant", "version": 1, "total_steps": 0, "lr": 0.1}, "'total_steps' must be >= 1"),
-        (
-            {"kind": "eigencurve", "version": 1, "total_steps": 3, "lr": 1.0, "times": [0, 2], "denominators": [1, 2]},
-            "'times' must be increasing from 0 to total_steps = 3",
-        ),
-        (
-            {
-                "kind": "eigencurve",
-                "version": 1,
-                "total_steps": 3,
-                "lr": 1.0,
-                "times": [0, 3],
-                "denominators": [1, 0.5],
-            },
-            "'denominators' must be non-decreasing",
-        ),
-        (
-            {"kind": "eigencurve", "version": 1, "total_steps": 3, "lr": 1.0, "times": [0, 3], "denominators": [1]},
-            "'times' must be as long as",
-        ),
-    ],
-)
-def test_refuses_foreign_settings(settings, match):
-    with pytest.raises(ValueError, match=match):
-        ec.schedule_from_dict(settings)
-
-
-def test_settings_must_be_a_dict():
-    with pytest.raises(TypeError, match="'settings' must be a dict"):
-        ec.schedule_from_dict([1])

@@ -44,6 +44,6 @@ def test_is_frozen():
         (0, [0, 4], [1.0, 0.5], r"piecewise: 'total_steps' must be >= 1"),
     ],
 )
-def test_refuses_a_bad_table(T, knots, rates, match):
+def test_refuses_bad_knots_and_rates(T, knots, rates, match):
     with pytest.raises(ValueError, match=match):
         ec.piecewise(T, knots, rates)

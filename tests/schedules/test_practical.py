@@ -19,7 +19,7 @@ def test_elastic_step_halves_when_the_remaining_steps_shrank_by_r(power):
     T = 2**16
     values = ec.elastic_step(T, 1.0, r=2 ** (-1 / power)).values()
     for halvings in range(1, 12):
-        # After `power` intervals half of the training is left, whatever the rounding of r.
+        # After `power` intervals, half of the training remains despite the rounding of r.
         start = T - T // 2**halvings
         assert values[start] == 2.0 ** (-power * halvings)
         assert values[start - 1] == 2.0 ** (1 - power * halvings)

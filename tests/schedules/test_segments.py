@@ -1,4 +1,4 @@
-"""The table for compiled steps, against the schedules themselves."""
+"""Compiled segments compared with the schedules themselves."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.schedules.segments import SMALLEST, breaks, evaluate, segments_of
 
 every_schedule = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())
-# The same kinds with settings that suit a long run.
+# The same kinds, with settings for a long run.
 LONG = {
     **ALL,
     "multistep": lambda T, lr: ec.multistep(T, lr, [3, T // 3, T - 2]),
@@ -26,7 +26,7 @@ STEPS = [make for name, make in LONG.items() if "step" in name or name == "hold_
 
 
 def relative_error(found, wanted):
-    """What is below float32's smallest normal number counts as zero."""
+    """Values below the smallest normal float32 count as zero."""
     return np.abs(found - wanted) / np.maximum(wanted, SMALLEST) * (np.abs(found - wanted) > SMALLEST)
 
 
@@ -88,9 +88,9 @@ def test_a_spike_of_one_step_is_not_missed():
 
 def test_rates_that_vanish():
     down = ec.piecewise(10**5, [0, 30_000, 60_000, 10**5 - 1], [0.1, 0.0, 0.0, 0.1])
-    table = evaluate(segments_of(down), np.arange(10**5), np)
-    assert not table[30_000:60_001].any()
-    assert relative_error(table, down.values()).max() <= 2**-22
+    rates = evaluate(segments_of(down), np.arange(10**5), np)
+    assert not rates[30_000:60_001].any()
+    assert relative_error(rates, down.values()).max() <= 2**-22
     halved = ec.hold_then_decay(1000, 0.1, hold=1, every=1, factor=2.0)  # falls below the smallest float32
     assert relative_error(evaluate(segments_of(halved), np.arange(1000), np), halved.values()).max() <= 2**-22
 
@@ -105,7 +105,7 @@ def test_steps_outside_have_the_rate_at_the_end():
     np.testing.assert_array_equal(evaluate(segments, np.array([-5, -1, 4, 2**31 - 1]), np), [1, 1, 0.25, 0.25])
 
 
-def test_what_a_table_cannot_hold_is_refused():
+def test_refuses_too_many_steps_or_jumps():
     with pytest.raises(ValueError, match=r"'schedule' must be of at most 2147483647 steps, got 2147483648"):
         segments_of(ec.cosine(2**31, lr=0.1))
     with pytest.raises(ValueError, match=r"'schedule' must be of at most 1,048,576 pieces.*smooth decay"):

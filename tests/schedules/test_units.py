@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.schedules.units import nearest_step, whole_steps
 
 SPECTRUM = ec.Spectrum([1.0, 2.0, 4.0], [16, 4, 1])
-# Every function of a length, with the lengths as they are given on the left and in plain steps on the right.
+# Every function that takes a length: with a Length on the left, and with the equal number of steps on the right.
 PAIRS = [
     (lambda n: ec.constant(n, 0.1), 1000),
     (lambda n: ec.inverse_time(n, 0.1, 0.01), 1000),
@@ -106,7 +106,7 @@ def test_numbers_of_numpy_do():
         (lambda: ec.cosine(10.5, 0.1), TypeError, "'total_steps' must be an integer, got 10.5. Other units: epochs"),
         (lambda: ec.wsd(100, 0.1, 10, ec.fraction(0.001)), ValueError,
          r"wsd: 'warmup_steps' must be 0, or at least half a step, got '0.001 of the run: 0.1 of a step'"),
-        (lambda: ec.warmup(ec.cosine(9, 0.1), ec.fraction(1)), ValueError, "< 1 where more steps follow"),
+        (lambda: ec.warmup(ec.cosine(9, 0.1), ec.fraction(1)), ValueError, "< 1 if more steps follow"),
         (lambda: ec.multistep(10, 0.1, [ec.fraction(1)]), ValueError, "'milestones' must be below total_steps = 10"),
         (lambda: ec.fraction(1.5), ValueError, "fraction: 'amount' must be <= 1, got 1.5"),
         (lambda: ec.fraction(-0.5), ValueError, "fraction: 'amount' must be >= 0"),

@@ -57,7 +57,7 @@ def test_an_empty_file_is_refused(suffix, content, tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("1.0 0.5\n2.0\n", r"two numbers a line.*line 2: '2.0'"),
+        ("1.0 0.5\n2.0\n", r"two numbers per line.*line 2: '2.0'"),
         ("# head\n1.0 0.5\n2.0 0.5 7\n", r"line 3: '2.0 0.5 7'"),
         ("1.0,0.5\n", r"line 1: '1.0,0.5'"),
         ("1.0 0.5\nnan 0.5\n", r"a finite eigenvalue and a density >= 0.*line 2: 'nan 0.5'"),

@@ -24,7 +24,7 @@ def record(**changes):
 
 
 def plain(made):
-    """All of it as lists, to compare."""
+    """The record as plain lists, for comparison."""
     return json.loads(json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist()))
 
 

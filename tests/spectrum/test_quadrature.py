@@ -17,7 +17,7 @@ entries = st.integers(1, 12).flatmap(
 
 
 def schedule(spectrum, decay, beta=2.0):
-    """The schedule, with an eigenvalue of weight 1e-12 at zero, so that mu is the weight decay."""
+    """The schedule of the spectrum with an added eigenvalue 0 of weight 1e-12, so that mu is the weight decay."""
     with_zero = ec.Spectrum(np.append(spectrum.eigenvalues, 0.0), np.append(spectrum.weights, 1e-12))
     return ec.eigencurve(ec.prepare(with_zero, decay), 39_100, 0.1, beta=beta).values()
 
@@ -27,7 +27,7 @@ def error(spectrum, full, decay):
 
 
 def log_normal(atom, num=4000, seed=0):
-    """Both signs log-normal in |λ|, some outliers, an atom at zero, and noise of a probe in the weights."""
+    """Eigenvalues of both signs, log-normal in |λ|, with outliers and an atom at zero."""
     rng = np.random.default_rng(seed)
     bulk = np.exp(np.log(1e-2) + 1.7 * rng.standard_normal(num)) * np.where(rng.random(num) < 0.45, -0.7, 1.0)
     outliers = np.geomspace(3, 60, 30) * np.abs(bulk).max()
@@ -67,7 +67,7 @@ def test_a_small_matrix_at_full_length_gives_its_own_eigenvalues(matrix_size):
     eigenvalues = np.sort(rng.standard_normal(matrix_size) ** 3)
     start = rng.standard_normal(matrix_size)
     alphas, betas = lanczos_of_spectrum(eigenvalues, start**2, matrix_size)
-    betas[-1] = min(betas[-1], 1e-12)  # what is left after all steps is rounding
+    betas[-1] = min(betas[-1], 1e-12)  # the residual after all steps is rounding error
     s = sharpen(alphas, betas, scale=1e-3)
     assert_allclose(s.eigenvalues, eigenvalues, atol=1e-7)
     assert_allclose(s.weights, start**2 / (start @ start), atol=1e-7)
@@ -108,7 +108,7 @@ def published(request, data_path):
 
 
 def test_published_spectra_cut_to_a_few_steps_give_the_full_schedule(published):
-    """The figures reached are in docs/sharpening.md; 0.10 is what was aimed at for 150 and 250 steps."""
+    """docs/sharpening.md has the measured errors; 0.10 is the goal for 150 and 250 steps."""
     full, alphas, betas, decay = published
     for k, most in ((75, 0.15), (100, 0.15), (150, 0.10), (200, 0.10), (250, 0.10)):
         assert error(sharpen(alphas[:k], betas[:k], decay), full, decay) < most

@@ -45,7 +45,7 @@ def test_keeps_its_own_copy_of_what_it_is_given():
 @pytest.mark.parametrize(
     ("eigenvalues", "weights", "error", "match"),
     [
-        ([1.0, float("nan")], [1, 1], ValueError, r"'eigenvalues' must be finite, got nan. It stands at position 1"),
+        ([1.0, float("nan")], [1, 1], ValueError, r"'eigenvalues' must be finite, got nan. It is at position 1"),
         ([float("inf")], [1], ValueError, r"'eigenvalues' must be finite, got inf"),
         ([1.0, 2.0], [1, float("nan")], ValueError, r"'weights' must be finite"),
         ([1.0, 2.0], [1, -0.5], ValueError, r"'weights' must be >= 0, got -0.5"),
@@ -136,25 +136,3 @@ def test_prepare_drops_or_refuses_negatives():
 def test_refuses_what_cannot_be_prepared(call, error, match):
     with pytest.raises(error, match=match):
         call(ec.Spectrum([-1.0, 0.0, 3.0], [1, 1, 2]))
-
-
-def test_description_says_it_all():
-    s = ec.Spectrum([-0.5, 0.0, 1.0, 100.0], [1, 5, 3, 1], dim=1234)
-    d = s.describe(weight_decay=0.01)
-    p = ec.prepare(s, 0.01)
-    assert (d.dim, d.num_nodes, d.kappa) == (1234, 4, p.kappa)
-    assert d.fraction_negative == pytest.approx(0.1)
-    assert d.extra_term == ec.extra_term(p)
-    assert d.exponent == ec.fit_power_law(p).alpha
-    assert_array_equal(d.octaves.share, ec.group(p).share)
-    text = str(d)
-    for part in ("1,234", "10.00%", f"{d.extra_term:.2f}", "condition kappa", "power-law exponent", "share per octave"):
-        assert part in text
-    assert len(text.splitlines()) == 8 + 1 + len(d.octaves)
-
-
-def test_description_of_equal_eigenvalues_has_no_exponent():
-    d = ec.Spectrum([2.0], [1]).describe()
-    assert d.exponent is None
-    assert "none" in str(d)
-    assert ec.Spectrum([1.0, 1.0 + 1e-9], [1, 1e-12]).describe().kappa > 1

@@ -23,5 +23,5 @@ def test_unknown_names_are_refused():
 def test_the_measured_resnet20_is_near_the_published_one(data_path):
     published = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), 5e-4)
     ours = ec.prepare(zoo_spectrum("resnet20_cifar10"), 5e-4)
-    assert ours.kappa / published.kappa == pytest.approx(1, abs=1)  # another batch of images: near, not equal
+    assert ours.kappa / published.kappa == pytest.approx(1, abs=1)  # measured on other images: close, not equal
     assert ec.extra_term(ours) == pytest.approx(ec.extra_term(published), rel=0.15)

@@ -96,7 +96,7 @@ def test_a_good_file_and_a_bad_one(page, tmp_path):
     assert 'ec.load_spectrum("own spectrum.npz")' in page.text()
 
     page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(bad))
-    page.until(lambda: "two numbers a line" in page.text(), "the refusal")
+    page.until(lambda: "two numbers per line" in page.text(), "the refusal")
     assert "line 2: '2.0 <b>half</b>'" in page.text()
     assert "Traceback" not in page.text()
     assert page.losses() == {}

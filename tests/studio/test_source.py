@@ -38,10 +38,10 @@ class Trap:
 
 
 BAD = {
-    "another ending": ("spectrum.pkl", pickle.dumps([1.0]), "'file' must be one that ends in npz, json, txt"),
+    "another ending": ("spectrum.pkl", pickle.dumps([1.0]), "'file' must be one that ends in .npz, .json or .txt"),
     "no ending": ("spectrum", b"1 1", "one that ends in"),
     "empty": ("a.txt", b"", "not empty"),
-    "words": ("a.txt", b"once upon a time", "two numbers a line.*line 1"),
+    "words": ("a.txt", b"once upon a time", "two numbers per line.*line 1"),
     "one column": ("a.txt", b"1 1\n2\n", "line 2"),
     "not a number": ("a.txt", b"1 1\nnan 1\n", "line 2"),
     "binary": ("a.txt", b"\xff\xfe\x00", "UTF-8"),

@@ -117,13 +117,13 @@ def test_monotone_between_its_turning_points():
 
 def test_a_schedule_of_an_unknown_class_may_turn_anywhere():
     class Saw(Schedule):
-        kind, total_steps, lr = "saw", 10, 0.1
+        kind = "saw"
 
         def _rates(self, steps):
             return 0.1 + 0.05 * (steps % 3)
 
-    assert peak_rate(Saw()) == pytest.approx(0.2)
-    assert len(turning_points(Saw())) == 10
+    assert peak_rate(Saw(10, 0.1)) == pytest.approx(0.2)
+    assert len(turning_points(Saw(10, 0.1))) == 10
 
 
 def test_divergence_is_infinite_from_there_on():

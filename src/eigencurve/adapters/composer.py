@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 
 
 def composer_scheduler(schedule: Schedule, lr: float | None = None) -> Callable[..., float]:
@@ -27,8 +27,7 @@ def composer_scheduler(schedule: Schedule, lr: float | None = None) -> Callable[
     >>> composer_scheduler(ec.linear(total_steps=100, lr=0.5))(state)
     0.75
     """
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence("composer_scheduler", "schedule", "a Schedule", schedule))
+    require_schedule("composer_scheduler", schedule)
     rate = _check.positive("composer_scheduler", "lr", schedule.lr if lr is None else lr)
 
     def multiplier(state: Any, ssr: float = 1.0) -> float:

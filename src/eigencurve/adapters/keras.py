@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.segments import evaluate, segments_of
 from eigencurve.schedules.serial import schedule_from_dict
 
@@ -44,7 +44,7 @@ class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: i
     """
 
     def __init__(self, schedule: Schedule, scale: float = 1.0, gradient_accumulation_steps: int = 1) -> None:
-        self.schedule = _checked_schedule("KerasSchedule", schedule)
+        self.schedule = require_schedule("KerasSchedule", schedule)
         self.scale = _check.positive("KerasSchedule", "scale", scale)
         self.gradient_accumulation_steps = _check.whole(
             "KerasSchedule", "gradient_accumulation_steps", gradient_accumulation_steps, minimum=1
@@ -85,7 +85,7 @@ def extend(model: keras.Model, schedule: Schedule) -> None:
     Raises:
         ValueError: If the schedule ends before the current step, or if an optimizer has no KerasSchedule.
     """
-    longer = _checked_schedule("extend", schedule)
+    longer = require_schedule("extend", schedule)
     for optimizer in _optimizers(model):
         old = optimizer._learning_rate
         if not isinstance(old, KerasSchedule):
@@ -104,9 +104,3 @@ def _optimizers(model: keras.Model) -> list[Any]:
         _check.refuse("extend", "model", "compiled", "a model without an optimizer", "Call model.compile first.")
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     return list(getattr(inner, "optimizers", [inner]))
-
-
-def _checked_schedule(function: str, schedule: Any) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence(function, "schedule", "a Schedule", schedule))
-    return schedule

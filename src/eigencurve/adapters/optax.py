@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.segments import evaluate, segments_of
 
 try:
@@ -47,8 +47,7 @@ def optax_schedule(schedule: Schedule, scale: float = 1.0) -> optax.Schedule:
     >>> float(rate(500_000))
     0.05000000074505806
     """
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence("optax_schedule", "schedule", "a Schedule", schedule))
+    require_schedule("optax_schedule", schedule)
     segments = segments_of(schedule, _check.positive("optax_schedule", "scale", scale))
     compiled = jax.jit(lambda step: evaluate(segments, step, jnp))
 

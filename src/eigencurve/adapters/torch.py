@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps, whole_steps
@@ -62,7 +62,7 @@ class ScheduleLR(LRScheduler):
     ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(_check.sentence("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer))
-        self.schedule = _checked_schedule("ScheduleLR", schedule)
+        self.schedule = require_schedule("ScheduleLR", schedule)
         self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)
         self.ratios = _ratios(optimizer)
         super().__init__(optimizer, last_epoch)
@@ -90,7 +90,7 @@ class ScheduleLR(LRScheduler):
         Raises:
             ValueError: If the schedule ends before the current step.
         """
-        longer = _checked_schedule("ScheduleLR.extend", schedule)
+        longer = require_schedule("ScheduleLR.extend", schedule)
         self.schedule = _require_steps_left("ScheduleLR.extend", longer, self.last_epoch)
         self._set_rates()
 
@@ -179,12 +179,6 @@ def torch_schedule(
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(HessianOperator(model, loss_fn, batches, microbatch=microbatch), settings)
     return schedule_of(estimate, lr, min_lr, beta), estimate
-
-
-def _checked_schedule(function: str, schedule: Any) -> Schedule:
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence(function, "schedule", "a Schedule", schedule))
-    return schedule
 
 
 def _require_steps_left(function: str, schedule: Schedule, step: int) -> Schedule:

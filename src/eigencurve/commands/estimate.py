@@ -24,7 +24,7 @@ from eigencurve.hessian import (
 )
 from eigencurve.runs.origin import origin_here
 from eigencurve.schedules.units import TYPICAL_STEPS
-from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
 
 app = new_app()
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -38,7 +38,7 @@ def estimate(
             metavar="MODULE:FUNCTION", help="The function returns (model, loss_fn, batches); it takes no arguments."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .npz, .json or .txt.")] = Path("spectrum.npz"),
+    output: Annotated[Path, typer.Option("-o", "--output", help=f"A {SUFFIX_WORDS}.")] = Path("spectrum.npz"),
     num_steps: Annotated[int, typer.Option(help="The most Lanczos steps of a probe, one product each.")] = 250,
     num_probes: Annotated[int, typer.Option(help="Random directions to average; one does for a large model.")] = 1,
     seed: Annotated[int, typer.Option(help="Of the probes.")] = 0,

@@ -10,8 +10,7 @@ import typer
 
 from eigencurve import _check
 from eigencurve.schedules import units
-
-SUFFIXES = (".npz", ".json", ".txt")
+from eigencurve.spectrum.files import SUFFIXES
 
 
 def _complete_spectrum(incomplete: str) -> Iterator[str]:
@@ -44,7 +43,7 @@ def _complete_framework(incomplete: str) -> Iterator[str]:
     yield from (name for name in TEMPLATES if name.startswith(incomplete))
 
 
-SPECTRUM_HELP = "A file (.npz, .json, .txt), a name of the zoo, or - for text or JSON from standard input."
+SPECTRUM_HELP = f"A file ({', '.join(SUFFIXES)}), a name of the zoo, or - for text or JSON from standard input."
 SpectrumWord = Annotated[
     str | None, typer.Argument(metavar="SPECTRUM", help=SPECTRUM_HELP, autocompletion=_complete_spectrum)
 ]

@@ -17,7 +17,7 @@ from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
-from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
 
 app = new_app()
@@ -82,7 +82,7 @@ def plot(
 @app.command()
 def convert(
     spectrum: options.OneSpectrum,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="A .npz, .json or .txt; - prints JSON.")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=f"A {SUFFIX_WORDS}; - prints JSON.")],
     force: options.Force = False,
 ) -> None:
     """Write a spectrum in another format; every number stays exact.

@@ -12,7 +12,7 @@ from eigencurve.commands.output import require_writable, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import convert_subject, show_subject
 from eigencurve.planning.subject import zoo_subject
-from eigencurve.spectrum.files import SUFFIXES
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 
 app = new_app(invoke_without_command=True)
@@ -51,7 +51,7 @@ def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
 @app.command()
 def export(
     name: options.ZooName,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help="A .npz, .json or .txt; - prints JSON.")],
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=f"A {SUFFIX_WORDS}; - prints JSON.")],
     force: options.Force = False,
 ) -> None:
     """Write a shipped spectrum to a file.

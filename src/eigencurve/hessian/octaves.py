@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eigencurve._arrays import Array, frozen
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, group
+from eigencurve.spectrum.groups import group, octave_index
 from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
@@ -47,6 +47,6 @@ def octave_shares(
 
 
 def _shares(spectrum: Spectrum, weight_decay: float, lowest: float, count: int) -> Array:
-    height = np.log2((np.abs(spectrum.eigenvalues) + weight_decay) / lowest)
-    octave = np.clip(np.floor(height + EDGE_TOLERANCE), 0, count - 1).astype(np.int64)
+    heights = np.maximum(np.abs(spectrum.eigenvalues) + weight_decay, lowest)
+    octave = np.minimum(octave_index(heights, lowest), count - 1)
     return np.asarray(np.bincount(octave, weights=spectrum.weights, minlength=count), dtype=np.float64)

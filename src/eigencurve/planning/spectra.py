@@ -9,11 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray
+from eigencurve._arrays import Array
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.spectrum.groups import extra_term, group
+from eigencurve.spectrum.groups import extra_term, octave_index
 from eigencurve.spectrum.spectrum import Spectrum
 
 
@@ -50,13 +50,13 @@ def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> Spectr
         _check.refuse("compare_spectra", "subjects", "at least two spectra", len(subjects))
     prepared = {name: subject.spectrum for name, subject in subjects.items()}
     mu = min(spectrum.mu for spectrum in prepared.values())
-    found = {name: _octaves_from(mu, spectrum) for name, spectrum in prepared.items()}
-    num = 1 + max(int(index[-1]) for index, _ in found.values())
+    found = {name: _octave_shares(mu, spectrum) for name, spectrum in prepared.items()}
+    num = max(map(len, found.values()))
     curves = {name: eigencurve(subject.prepared, total_steps, lr=1.0) for name, subject in subjects.items()}
     return SpectrumComparison(
         names=tuple(subjects),
         lower=mu * 2.0 ** np.arange(float(num)),
-        shares={name: _spread(num, index, share) for name, (index, share) in found.items()},
+        shares={name: np.pad(share, (0, num - len(share))) for name, share in found.items()},
         kappas={name: spectrum.kappa for name, spectrum in prepared.items()},
         extra_terms={name: extra_term(spectrum) for name, spectrum in prepared.items()},
         distances={pair: log_distance(curves[pair[0]], curves[pair[1]]) for pair in combinations(curves, 2)},
@@ -76,15 +76,7 @@ def log_distance(first: Schedule, second: Schedule) -> float:
     return float(np.abs(np.log(first.values()) - np.log(second.values())).max())
 
 
-def _octaves_from(mu: float, spectrum: Spectrum) -> tuple[IntArray, Array]:
-    """The octaves counted from ``mu``: an eigenvalue of weight zero there has no share, and is where they begin."""
-    eigenvalues = np.concatenate(([mu], spectrum.eigenvalues))
-    groups = group(Spectrum(eigenvalues, np.concatenate(([0.0], spectrum.weights))), beta=2.0)
-    return groups.index, groups.share
-
-
-def _spread(num: int, index: IntArray, share: Array) -> Array:
-    """``share`` at the places ``index`` of ``num`` octaves, 0 at the others."""
-    whole = np.zeros(num)
-    whole[index] = share
-    return whole
+def _octave_shares(mu: float, spectrum: Spectrum) -> Array:
+    """The share of every octave from ``mu`` up to the last one that is not empty."""
+    used = spectrum.weights > 0
+    return np.bincount(octave_index(spectrum.eigenvalues[used], mu), spectrum.weights[used]).astype(np.float64)

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from eigencurve import _check
-from eigencurve.spectrum.files import parse_spectrum
+from eigencurve.spectrum.files import parse_spectrum, spectrum_suffix
 from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
@@ -72,8 +72,7 @@ def zoo_subject(name: str, weight_decay: float | None = None) -> Subject:
 
 def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
     """A spectrum from a file."""
-    suffix = path.suffix.lower()
-    _check.choice("load_spectrum", "ending", suffix, (".npz", ".json", ".txt"))
+    suffix = spectrum_suffix("load_spectrum", path)
     subject = bytes_subject(path.read_bytes(), suffix, str(path), weight_decay)
     return Subject(
         path.stem,

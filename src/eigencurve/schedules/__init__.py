@@ -1,1 +1,1 @@
-"""Learning-rate schedules: pure functions of the step. NumPy and SciPy only."""
+"""Learning-rate schedules as pure functions of the step. NumPy and SciPy only."""

@@ -1,4 +1,4 @@
-"""How a training run's steps are shared out among the groups of a spectrum: the Δ_i of Eigencurve."""
+"""The interval lengths Δ_i of Eigencurve: how many steps each group of eigenvalues gets."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ def sqrt_allocation(share: Array, total_steps: float) -> Array:
 
 
 def variance_term(share: Array, slope: Array, lengths: Array) -> float:
-    r"""The part of Lemma 1's variance that the interval lengths decide.
+    r"""The part of Lemma 1's variance that depends on the interval lengths.
 
     .. math:: V(\Delta) = \sum_i \frac{a_i s_i}{D_i}, \qquad D_i = 1 + \sum_{j \le i} a_j \Delta_j
 
-    with :math:`a_i = \beta^i/\kappa` the slope of the denominator on group i.
+    where :math:`a_i = \beta^i/\kappa` is the slope of the denominator on group i.
     """
     return float(np.sum(slope * share / (1 + np.cumsum(slope * lengths))))
 
 
 def optimal_allocation(share: Array, slope: Array, total_steps: float) -> Array:
-    r"""The interval lengths that minimise Lemma 1's variance term, :func:`variance_term`, exactly.
+    r"""The interval lengths that minimise the variance term of Lemma 1 (:func:`variance_term`) exactly.
 
-    In terms of the denominators :math:`1 = D_0 \le D_1 \le \dots` the budget is linear,
+    The budget of steps is linear in the denominators :math:`1 = D_0 \le D_1 \le \dots`:
 
     .. math:: \sum_j b_j D_j = T + \frac{1}{a_1}, \qquad b_j = \frac1{a_j} - \frac1{a_{j+1}},\quad b_n = \frac1{a_n},
 
-    and the aim :math:`\sum_j c_j/D_j` with :math:`c_j = a_j s_j` is separable and convex. So the minimum is an
-    isotonic regression r of :math:`c_j/b_j` with weights :math:`b_j`, :math:`D_j = \max(1, x\sqrt{r_j})`, and x
-    the one number that spends the budget.
+    The objective :math:`\sum_j c_j/D_j` with :math:`c_j = a_j s_j` is separable and convex. So its minimum is
+    :math:`D_j = \max(1, x\sqrt{r_j})`, where r is the isotonic regression of :math:`c_j/b_j` with weights
+    :math:`b_j` and x is the number that uses up the budget.
 
     Args:
-        share: s_i / d of each group, above 0.
-        slope: a_i, increasing.
-        total_steps: T.
+        share: Share s_i / d of each group, above 0.
+        slope: Slope a_i of each group, increasing.
+        total_steps: Total number of steps T.
 
     Reference: arXiv:2110.14109, Lemma 1 and the remark before it.
     """
@@ -60,13 +60,13 @@ def optimal_allocation(share: Array, slope: Array, total_steps: float) -> Array:
 
 
 def round_as_released(fraction: Array, total_steps: int) -> Array:
-    r"""Whole steps as the paper's own runs had them.
+    r"""Interval lengths in whole steps, rounded as in the paper's own runs.
 
-    Each of the n groups gets :math:`1 + \lfloor (T - n)\,\Delta_i/T \rfloor` steps; the steps left over go one each
-    to the first groups.
+    Each of the n groups gets :math:`1 + \lfloor (T - n)\,\Delta_i/T \rfloor` steps. The first groups get one more
+    step each until none is left.
 
     Raises:
-        ValueError: fewer steps than groups.
+        ValueError: There are fewer steps than groups.
     """
     count = len(fraction)
     if total_steps < count:
@@ -79,10 +79,10 @@ def round_as_released(fraction: Array, total_steps: int) -> Array:
 
 
 def _spend(price: Array, root: Array, budget: float) -> float:
-    r"""The x with :math:`\sum_j b_j \max(1, x\sqrt{r_j}) = B`; r does not decrease, so the first m terms are 1."""
+    r"""The x with :math:`\sum_j b_j \max(1, x\sqrt{r_j}) = B`; r does not decrease, so it is 1 up to some m."""
     held = np.concatenate(([0.0], np.cumsum(price)[:-1]))
     moving = np.cumsum((price * root)[::-1])[::-1]
     candidates = (budget - held) / moving
-    # With m terms held at 1, term m must be the first to rise above it.
+    # If the first m terms are held at 1, term m must be the first one above it.
     first = int(np.argmax(candidates * root >= 1))
     return float(candidates[first])

@@ -1,9 +1,9 @@
-"""Schedule: a frozen value that maps a step to its learning rate."""
+"""Schedule, the value that maps a step to its learning rate, and what its subclasses share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -15,29 +15,33 @@ from eigencurve.schedules.preview import facts_of, text_curve
 VERSION = 1
 
 
+@dataclass(frozen=True, eq=False)
 class Schedule(ABC):
     """A learning rate for each step t = 0 … T-1 of a training run.
 
-    A schedule is a pure function of the step: it has no state and knows no optimizer, so it gives the same
-    answer for the same step in any order. Beyond the last step it keeps its last value; a negative step is an
-    error. Two schedules are equal when their kinds and settings are.
+    A schedule is a pure function of the step. It has no state and does not know the optimizer, so you can ask for
+    any step in any order. Beyond the last step it keeps its last value; a negative step is an error. Two schedules
+    are equal if their kinds and settings are equal.
 
     Attributes:
-        kind: the name of the function that makes it, such as ``"cosine"``.
-        total_steps: T.
-        lr: the initial (after a warmup: the peak) learning rate.
+        kind: Name of the function that makes it, such as ``"cosine"``.
+        total_steps: Total number of steps T.
+        lr: Initial learning rate, or the peak after a warmup.
     """
 
     kind: ClassVar[str]
     total_steps: int
     lr: float
 
+    def __post_init__(self) -> None:
+        self._settle()
+
     @abstractmethod
     def _rates(self, steps: IntArray) -> Array:
-        """The formula, for an array of steps, all of them in 0 … T-1."""
+        """The rates at an array of steps, all of them in 0 … T-1."""
 
     def _piece(self, steps: IntArray) -> IntArray:
-        """The number of the piece that each step belongs to, not decreasing; within a piece the formula is smooth."""
+        """The number of the piece that each step belongs to, not decreasing; the rate is smooth within a piece."""
         return np.zeros_like(steps)
 
     @overload
@@ -62,26 +66,26 @@ class Schedule(ABC):
     @overload
     def factor(self, step: IntArray) -> Array: ...
     def factor(self, step: int | IntArray) -> float | Array:
-        """f(t) / f(0), what a trainer that multiplies its own initial rate needs."""
+        """f(t) / f(0), for trainers that multiply their own initial rate."""
         return self(step) / self(0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, exact; :func:`schedule_from_dict` gives an equal schedule back."""
-        settings = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        """The settings as plain numbers, strings and lists; :func:`schedule_from_dict` restores an equal schedule."""
+        settings = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.init}
         return {"kind": self.kind, "version": VERSION, **settings}
 
     def describe(self) -> str:
-        """What the schedule is, in a few lines of text."""
+        """A description of the schedule in a few lines of text."""
         return "\n".join([repr(self), *facts_of(self)])
 
     def preview(self, width: int = 64, height: int = 12) -> str:
-        """The curve drawn with characters, to look at before a run."""
+        """The curve drawn with characters, for a look before a run."""
         _check.whole("preview", "width", width, minimum=2)
         _check.whole("preview", "height", height, minimum=1)
         return text_curve(self, width, height)
 
     def _settle(self, **checked: Any) -> None:
-        """Keep checked settings in this frozen value, beside the checked T and lr; for constructors only."""
+        """Check T and lr and store them, with the settings that the constructor has ``checked``."""
         basics = {
             "total_steps": _check.whole(self.kind, "total_steps", self.total_steps, minimum=1),
             "lr": _check.positive(self.kind, "lr", self.lr),
@@ -104,7 +108,31 @@ class Schedule(ABC):
         return hash((self.kind, self.total_steps, self.lr))
 
     def __reduce__(self) -> tuple[type[Schedule], tuple[Any, ...]]:
-        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)  # type: ignore[arg-type]
+        return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)
+
+
+@dataclass(frozen=True, eq=False)
+class DecayToMinimum(Schedule):
+    """A schedule that decays from ``lr`` at t = 0 to ``min_lr`` at t = T, along a curve that the subclass defines."""
+
+    min_lr: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
+
+    @abstractmethod
+    def _weight(self, progress: Array) -> Array:
+        """The curve from 1 to 0 as a function of t/T."""
+
+    def _rates(self, steps: IntArray) -> Array:
+        return between(self._weight(steps / self.total_steps), self.lr, self.min_lr)
+
+
+def require_schedule(function: str, schedule: object, argument: str = "schedule") -> Schedule:
+    """Return ``schedule``, or raise TypeError in the name of ``function`` if it is not a :class:`Schedule`."""
+    if not isinstance(schedule, Schedule):
+        raise TypeError(_check.sentence(function, argument, "a Schedule", schedule))
+    return schedule
 
 
 def between(weight: Array, lr: float, min_lr: float) -> Array:

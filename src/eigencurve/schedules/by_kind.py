@@ -1,38 +1,28 @@
-"""Every schedule by the name of its kind, for menus and command lines."""
+"""Schedules by the name of their kind, with settings by name: for command lines, menus and experiments."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.schedules import classic, practical
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import (
-    constant,
-    cosine,
-    exponential,
-    hold_then_decay,
-    inverse_time,
-    linear,
-    multistep,
-    step_decay,
-    wsd,
-)
 from eigencurve.schedules.compose import warmup
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 
 FACTORIES: dict[str, Callable[..., Schedule]] = {
     factory.__name__: factory
     for factory in (
-        eigencurve, constant, cosine, cosine_power, elastic_step, exponential, hold_then_decay, inverse_time, linear,
-        multistep, step_decay, wsd,
+        eigencurve, classic.constant, classic.cosine, practical.cosine_power, practical.elastic_step,
+        classic.exponential, classic.hold_then_decay, classic.inverse_time, classic.linear, classic.multistep,
+        classic.step_decay, classic.wsd,
     )
 }  # fmt: skip
-COMMON = ("spectrum", "total_steps", "lr")
+COMMON = ("spectrum", "total_steps", "lr", "warmup_steps")
 
 
 def schedule_of_kind(
@@ -43,18 +33,18 @@ def schedule_of_kind(
     warmup_steps: int = 0,
     **settings: Any,
 ) -> Schedule:
-    """The schedule that the function called ``kind`` makes.
+    """Make a schedule with the function called ``kind``.
 
     Args:
-        kind: one of the keys of ``FACTORIES``.
-        total_steps: T, the warmup's steps among them.
-        lr: the initial rate, or the peak after a warmup.
-        spectrum: prepared, for ``"eigencurve"``.
-        warmup_steps: of linear warmup before the schedule.
-        **settings: the function's own arguments by name.
+        kind: One of the keys of ``FACTORIES``.
+        total_steps: Total number of steps T, including the warmup.
+        lr: Initial rate, or the peak after a warmup.
+        spectrum: Prepared spectrum; required for ``"eigencurve"``, ignored for the other kinds.
+        warmup_steps: Number of steps of linear warmup before the schedule.
+        **settings: The function's own arguments, by name.
 
     Raises:
-        ValueError: a setting that the kind has not, or lacks.
+        ValueError: A setting is unknown to the kind, or a required one is missing.
 
     >>> schedule_of_kind("cosine", 100, lr=0.1, min_lr=0.001)
     Cosine(total_steps=100, lr=0.1, min_lr=0.001)
@@ -69,7 +59,7 @@ def schedule_of_kind(
     arguments = {"total_steps": total - rise, "lr": lr, **_checked(kind, settings)}
     if kind == "eigencurve":
         if spectrum is None:
-            remedy = "Measure one, take one of the zoo, or assume a power law; or choose another kind."
+            remedy = "Measure one, take one from the zoo, assume a power law, or choose another kind."
             _check.refuse("schedule", "spectrum", "given for kind 'eigencurve'", None, remedy)
         arguments["spectrum"] = spectrum
     body = FACTORIES[kind](**arguments)
@@ -77,9 +67,37 @@ def schedule_of_kind(
 
 
 def settings_of(kind: str) -> dict[str, bool]:
-    """The names of a kind's own settings, and whether each must be given."""
+    """The names of a kind's own settings, each with whether it is required."""
     parameters = inspect.signature(FACTORIES[kind]).parameters.values()
-    return {p.name: p.default is p.empty for p in parameters if p.name not in (*COMMON, "warmup_steps")}
+    return {p.name: p.default is p.empty for p in parameters if p.name not in COMMON}
+
+
+def own_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``settings`` that a schedule of this kind takes; a value of None counts as not given.
+
+    >>> own_settings("cosine_power", {"min_lr": None, "alpha": 2.0, "momentum": 0.9})
+    {'alpha': 2.0}
+    """
+    _check.choice("schedule", "kind", kind, tuple(FACTORIES))
+    known = settings_of(kind)
+    return {name: value for name, value in settings.items() if name in known and value is not None}
+
+
+def usual_settings(kind: str, total_steps: int, lr: float) -> dict[str, Any]:
+    """Values for the required settings of a kind, if there are usual ones.
+
+    Exponential and inverse time decay never reach 0; they usually end at lr/1000 and lr/100. The decay of ``wsd``
+    usually takes the last fifth of the run.
+
+    >>> usual_settings("wsd", 1000, lr=0.1)
+    {'decay_steps': 200}
+    """
+    usual: dict[str, dict[str, Any]] = {
+        "exponential": {"min_lr": lr / 1000},
+        "inverse_time": {"min_lr": lr / 100},
+        "wsd": {"decay_steps": max(1, total_steps // 5)},
+    }
+    return usual.get(kind, {})
 
 
 def _checked(kind: str, settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,18 @@
-"""The schedules that people use today, and that the paper compares with."""
+"""The classic schedules, which are also the baselines of the paper."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.base import DecayToMinimum, Schedule
 from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Steps, whole_steps
@@ -22,18 +23,13 @@ class Constant(Schedule):
     """See :func:`constant`."""
 
     kind: ClassVar[str] = "constant"
-    total_steps: int
-    lr: float
-
-    def __post_init__(self) -> None:
-        self._settle()
 
     def _rates(self, steps: IntArray) -> Array:
         return np.full(steps.shape, self.lr)
 
 
 def constant(total_steps: Steps, lr: float) -> Constant:
-    r"""The same learning rate throughout, :math:`\eta_t = \eta_0`.
+    r"""The same learning rate at every step, :math:`\eta_t = \eta_0`.
 
     >>> constant(100, lr=0.1)(99)
     0.1
@@ -42,19 +38,29 @@ def constant(total_steps: Steps, lr: float) -> Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseTime(Schedule):
-    """See :func:`inverse_time`."""
+class DecayAboveZero(Schedule):
+    """A schedule that reaches ``min_lr`` exactly at the last step, and would reach 0 only after infinitely many."""
 
-    kind: ClassVar[str] = "inverse_time"
-    total_steps: int
-    lr: float
     min_lr: float
 
     def __post_init__(self) -> None:
-        self._settle(min_lr=_last_rate_above_zero(self))
+        remedy = "This decay never reaches 0: give a small positive rate, or use cosine or linear."
+        last = _check.positive(self.kind, "min_lr", self.min_lr, remedy)
+        self._settle(min_lr=_check.last_rate(self.kind, last, _check.positive(self.kind, "lr", self.lr)))
+
+    def _progress(self, steps: IntArray) -> Array:
+        """0 at the first step and 1 at the last; 0 in a run of one step."""
+        return steps / max(1, self.total_steps - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseTime(DecayAboveZero):
+    """See :func:`inverse_time`."""
+
+    kind: ClassVar[str] = "inverse_time"
 
     def _rates(self, steps: IntArray) -> Array:
-        return self.lr / (1 + (self.lr / self.min_lr - 1) * _progress(steps, self.total_steps))
+        return self.lr / (1 + (self.lr / self.min_lr - 1) * self._progress(steps))
 
 
 def inverse_time(total_steps: Steps, lr: float, min_lr: float) -> InverseTime:
@@ -62,7 +68,8 @@ def inverse_time(total_steps: Steps, lr: float, min_lr: float) -> InverseTime:
 
     .. math:: \eta_t = \frac{\eta_0}{1 + \gamma\eta_0 t}
 
-    where γ is such that the last step's rate :math:`\eta_{T-1}` is ``min_lr`` (a single step has the rate ``lr``).
+    γ is chosen so that the last step has the rate :math:`\eta_{T-1}` = ``min_lr``. A run of one step has the rate
+    ``lr``.
 
     Reference: arXiv:2110.14109, Appendix "Ridge Regression".
 
@@ -74,27 +81,19 @@ def inverse_time(total_steps: Steps, lr: float, min_lr: float) -> InverseTime:
 
 
 @dataclass(frozen=True, eq=False)
-class Exponential(Schedule):
+class Exponential(DecayAboveZero):
     """See :func:`exponential`."""
 
     kind: ClassVar[str] = "exponential"
-    total_steps: int
-    lr: float
-    min_lr: float
-
-    def __post_init__(self) -> None:
-        self._settle(min_lr=_last_rate_above_zero(self))
 
     def _rates(self, steps: IntArray) -> Array:
-        return self.lr * (self.min_lr / self.lr) ** _progress(steps, self.total_steps)
+        return self.lr * (self.min_lr / self.lr) ** self._progress(steps)
 
 
 def exponential(total_steps: Steps, lr: float, min_lr: float) -> Exponential:
-    r"""Exponential decay.
+    r"""Exponential decay, :math:`\eta_t = \gamma^t \eta_0`, to the rate ``min_lr`` at the last step.
 
-    .. math:: \eta_t = \gamma^t \eta_0
-
-    where γ is such that the last step's rate :math:`\eta_{T-1}` is ``min_lr`` (a single step has the rate ``lr``).
+    A run of one step has the rate ``lr``.
 
     Reference: arXiv:2110.14109, Appendix "Ridge Regression".
 
@@ -105,19 +104,13 @@ def exponential(total_steps: Steps, lr: float, min_lr: float) -> Exponential:
 
 
 @dataclass(frozen=True, eq=False)
-class Cosine(Schedule):
+class Cosine(DecayToMinimum):
     """See :func:`cosine`."""
 
     kind: ClassVar[str] = "cosine"
-    total_steps: int
-    lr: float
-    min_lr: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
-
-    def _rates(self, steps: IntArray) -> Array:
-        return between(half_cosine(steps / self.total_steps), self.lr, self.min_lr)
+    def _weight(self, progress: Array) -> Array:
+        return half_cosine(progress)
 
 
 def cosine(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Cosine:
@@ -125,7 +118,7 @@ def cosine(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Cosine:
 
     .. math:: \eta_t = \eta_{\min} + \tfrac12(\eta_0 - \eta_{\min})\bigl(1 + \cos\tfrac{\pi t}{T}\bigr)
 
-    It uses t/T, so the last step's rate is a little above ``min_lr``.
+    The formula uses t/T, so the last step's rate is a little above ``min_lr``.
 
     Reference: Loshchilov and Hutter, 2017, arXiv:1608.03983; the paper's Table "Hyperparameter search".
 
@@ -136,19 +129,13 @@ def cosine(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Cosine:
 
 
 @dataclass(frozen=True, eq=False)
-class Linear(Schedule):
+class Linear(DecayToMinimum):
     """See :func:`linear`."""
 
     kind: ClassVar[str] = "linear"
-    total_steps: int
-    lr: float
-    min_lr: float = 0.0
 
-    def __post_init__(self) -> None:
-        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
-
-    def _rates(self, steps: IntArray) -> Array:
-        return between(1 - steps / self.total_steps, self.lr, self.min_lr)
+    def _weight(self, progress: Array) -> Array:
+        return 1 - progress
 
 
 def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
@@ -156,7 +143,7 @@ def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
 
     .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})(1 - t/T)
 
-    Reference: Defazio et al., 2023, arXiv:2310.07831, who show it optimal in the worst case.
+    Reference: Defazio et al., 2023, arXiv:2310.07831, who show that it is optimal in the worst case.
 
     >>> linear(4, lr=1.0).values()
     array([1.  , 0.75, 0.5 , 0.25])
@@ -164,39 +151,48 @@ def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
     return Linear(whole_steps("linear", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
+class Staircase(Schedule):
+    """A rate that is divided by the same factor at the start of every piece but the first."""
+
+    decay_factor: float
+
+    def _settle(self, **checked: Any) -> None:
+        factor = _check.at_least(self.kind, "factor", self.decay_factor, 1.0)
+        super()._settle(decay_factor=factor, **checked)
+
+    def _rates(self, steps: IntArray) -> Array:
+        with np.errstate(over="ignore"):  # below the smallest float the rate is 0
+            return self.lr / np.float_power(self.decay_factor, self._piece(steps))
+
+    @abstractmethod
+    def _piece(self, steps: IntArray) -> IntArray: ...
+
+
 @dataclass(frozen=True, eq=False)
-class StepDecay(Schedule):
+class StepDecay(Staircase):
     """See :func:`step_decay`."""
 
     kind: ClassVar[str] = "step_decay"
-    total_steps: int
-    lr: float
     num_intervals: int
     decay_factor: float = 2.0
 
     def __post_init__(self) -> None:
-        self._settle(
-            num_intervals=_check.whole(self.kind, "num_intervals", self.num_intervals, minimum=1),
-            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
-        )
-
-    def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, self._piece(steps))
+        self._settle(num_intervals=_check.whole(self.kind, "num_intervals", self.num_intervals, minimum=1))
 
     def _piece(self, steps: IntArray) -> IntArray:
         return steps * self.num_intervals // self.total_steps
 
 
 def step_decay(total_steps: Steps, lr: float, num_intervals: int | None = None, factor: float = 2.0) -> StepDecay:
-    r"""Step decay: K intervals of equal length, the rate divided by ``factor`` after each.
+    r"""Step decay: K intervals of equal length, with the rate divided by ``factor`` after each.
 
     .. math:: \eta_t = \eta_0 / \gamma^k \quad\text{if}\quad t \in [k, k+1)\cdot T/K
 
     Args:
-        total_steps: T.
-        lr: the initial rate.
-        num_intervals: K; None for the floor of log2 T (at least 1), the schedule of Ge et al.
-        factor: γ, at least 1.
+        total_steps: Total number of steps T.
+        lr: Initial rate.
+        num_intervals: Number of intervals K; None for the floor of log2 T (at least 1), as in Ge et al.
+        factor: Factor γ between the rates of two intervals, at least 1.
 
     Reference: Ge et al., 2019, arXiv:1904.12838, Algorithm 1; arXiv:2110.14109, Table "Hyperparameter search".
 
@@ -208,23 +204,15 @@ def step_decay(total_steps: Steps, lr: float, num_intervals: int | None = None, 
 
 
 @dataclass(frozen=True, eq=False)
-class MultiStep(Schedule):
+class MultiStep(Staircase):
     """See :func:`multistep`."""
 
     kind: ClassVar[str] = "multistep"
-    total_steps: int
-    lr: float
     milestones: tuple[int, ...]
     decay_factor: float = 10.0
 
     def __post_init__(self) -> None:
-        self._settle(
-            milestones=_increasing(self.milestones, self.total_steps),
-            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
-        )
-
-    def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, self._piece(steps))
+        self._settle(milestones=_increasing(self.milestones, self.total_steps))
 
     def _piece(self, steps: IntArray) -> IntArray:
         return np.searchsorted(self.milestones, steps, side="right")
@@ -234,10 +222,10 @@ def multistep(total_steps: Steps, lr: float, milestones: Sequence[Steps], factor
     r"""The rate divided by ``factor`` at each milestone: :math:`\eta_t = \eta_0/\gamma^{\#\{m \le t\}}`.
 
     Args:
-        total_steps: T.
-        lr: the initial rate.
-        milestones: increasing steps in 1 ... T-1; the step itself already has the lower rate.
-        factor: γ, at least 1.
+        total_steps: Total number of steps T.
+        lr: Initial rate.
+        milestones: Steps from 1 to T-1, in increasing order. The lower rate starts at the milestone itself.
+        factor: Factor γ between the rates of two intervals, at least 1.
 
     >>> multistep(90, lr=1.0, milestones=[30, 60])(60)
     0.01
@@ -247,12 +235,10 @@ def multistep(total_steps: Steps, lr: float, milestones: Sequence[Steps], factor
 
 
 @dataclass(frozen=True, eq=False)
-class HoldThenDecay(Schedule):
+class HoldThenDecay(Staircase):
     """See :func:`hold_then_decay`."""
 
     kind: ClassVar[str] = "hold_then_decay"
-    total_steps: int
-    lr: float
     hold: int
     every: int
     decay_factor: float
@@ -261,18 +247,14 @@ class HoldThenDecay(Schedule):
         self._settle(
             hold=_check.whole(self.kind, "hold", self.hold, minimum=0),
             every=_check.whole(self.kind, "every", self.every, minimum=1),
-            decay_factor=_check.at_least(self.kind, "factor", self.decay_factor, 1.0),
         )
-
-    def _rates(self, steps: IntArray) -> Array:
-        return _divided(self.lr, self.decay_factor, self._piece(steps))
 
     def _piece(self, steps: IntArray) -> IntArray:
         return np.maximum(0, (steps - self.hold) // self.every + 1)
 
 
 def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, factor: float) -> HoldThenDecay:
-    r"""Constant for ``hold`` steps, then divided by ``factor`` once every ``every`` steps.
+    r"""A constant rate for ``hold`` steps, then divided by ``factor`` once every ``every`` steps.
 
     .. math:: \eta_t = \eta_0 \text{ for } t < h, \qquad
               \eta_t = \eta_0/\gamma^k, \; k = 1 + \lfloor (t-h)/e \rfloor \text{ after}
@@ -290,12 +272,12 @@ def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, fa
 
 
 def wsd(total_steps: Steps, lr: float, decay_steps: Steps, warmup_steps: Steps = 0, min_lr: float = 0.0) -> Schedule:
-    """Warmup, stable, decay: a linear rise, a constant rate, and a linear fall over the last ``decay_steps``.
+    """Warmup, stable, decay: a linear warmup, a constant rate, and a linear decay over the last ``decay_steps``.
 
-    Made of :func:`warmup`, :func:`constant` and :func:`linear`; all three parts count in ``total_steps``.
+    It is composed of :func:`warmup`, :func:`constant` and :func:`linear`; ``total_steps`` includes all three.
 
     Raises:
-        ValueError: warmup and decay together are longer than the run.
+        ValueError: Warmup and decay together are longer than the run.
 
     Reference: Hu et al., 2024, arXiv:2404.06395.
 
@@ -307,28 +289,11 @@ def wsd(total_steps: Steps, lr: float, decay_steps: Steps, warmup_steps: Steps =
     rise = whole_steps("wsd", "warmup_steps", warmup_steps, 0, total)
     stable = total - decay - rise
     if stable < 0:
-        remedy = f"'decay_steps' and 'warmup_steps' count in 'total_steps': at most {total - rise} are left to decay."
+        remedy = f"'total_steps' includes the warmup and the decay, so the decay can have at most {total - rise} steps."
         _check.refuse("wsd", "decay_steps", f"<= total_steps - warmup_steps = {total - rise}", decay, remedy)
     fall = linear(decay, lr, min_lr)
     body = join([constant(stable, lr), fall]) if stable else fall
     return warmup(body, rise) if rise else body
-
-
-def _divided(lr: float, factor: float, times: IntArray) -> Array:
-    """``lr`` divided by ``factor`` so many times; 0 where that is below the smallest float."""
-    with np.errstate(over="ignore"):
-        return lr / np.float_power(factor, times)
-
-
-def _progress(steps: IntArray, total_steps: int) -> Array:
-    """0 at the first step, 1 at the last; 0 where there is only one."""
-    return steps / max(1, total_steps - 1)
-
-
-def _last_rate_above_zero(schedule: InverseTime | Exponential) -> float:
-    lr = _check.positive(schedule.kind, "lr", schedule.lr)
-    remedy = "This decay never reaches 0: give a small positive rate, or use cosine or linear."
-    return _check.last_rate(schedule.kind, _check.positive(schedule.kind, "min_lr", schedule.min_lr, remedy), lr)
 
 
 def _increasing(milestones: Sequence[int], total_steps: int) -> tuple[int, ...]:
@@ -336,6 +301,6 @@ def _increasing(milestones: Sequence[int], total_steps: int) -> tuple[int, ...]:
     if any(later <= earlier for earlier, later in pairwise(steps)):
         _check.refuse("multistep", "milestones", "strictly increasing", steps, "Sort them.")
     if steps and steps[-1] >= total_steps:
-        remedy = "Milestones are steps, not epochs, and the last must fall within the run."
+        remedy = "Milestones are steps, not epochs, and the last one must be within the run."
         _check.refuse("multistep", "milestones", f"below total_steps = {total_steps}", steps[-1], remedy)
     return steps

@@ -1,17 +1,17 @@
-"""Schedules made of schedules."""
+"""Schedules composed of other schedules: a warmup before one, or several in sequence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
 
@@ -27,7 +27,7 @@ class Warmup(Schedule):
 
     def __post_init__(self) -> None:
         rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
-        follow = _schedule(self.kind, "schedule", self.schedule)
+        follow = require_schedule(self.kind, self.schedule)
         object.__setattr__(self, "total_steps", rise + follow.total_steps)
         object.__setattr__(self, "lr", follow.lr)
 
@@ -42,18 +42,18 @@ class Warmup(Schedule):
 
 
 def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
-    r"""``num_steps`` steps of linear warmup before ``schedule``, which then runs in full.
+    r"""Linear warmup over ``num_steps`` steps, followed by all of ``schedule``.
 
     .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
 
-    The run gets longer by n steps: for T steps in all, make the schedule for T - n. No step has the rate zero,
-    and none repeats f(0). A fraction is one of the run in all, warmup included.
+    The warmup adds n steps to the run: for T steps in total, make ``schedule`` for T - n. No warmup step has rate 0
+    or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
 
     >>> from eigencurve.schedules.classic import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
     """
-    follow = _schedule("warmup", "schedule", schedule)
+    follow = require_schedule("warmup", schedule)
     rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
     return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
 
@@ -68,7 +68,7 @@ class Join(Schedule):
     lr: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parts = tuple(_schedule(self.kind, "schedules", part) for part in self.schedules)
+        parts = tuple(require_schedule(self.kind, part, "schedules") for part in self.schedules)
         if not parts:
             _check.refuse(self.kind, "schedules", "at least one schedule", "none")
         object.__setattr__(self, "schedules", parts)
@@ -90,7 +90,7 @@ class Join(Schedule):
         return pieces
 
     def _split(self, steps: IntArray) -> Iterator[tuple[int, NDArray[np.bool_], IntArray]]:
-        """Every part that some steps fall into: its place, which steps they are, and their own numbers in it."""
+        """For each part that contains some of ``steps``: its place, a mask of those steps, and their numbers in it."""
         ends = np.cumsum([part.total_steps for part in self.schedules])
         place = np.searchsorted(ends[:-1], steps, side="right")
         for i in np.unique(place):
@@ -99,16 +99,10 @@ class Join(Schedule):
 
 
 def join(schedules: Sequence[Schedule]) -> Join:
-    """The given schedules one after the other, each in full; its length is the sum of theirs.
+    """The given schedules in sequence, each in full; the length is the sum of their lengths.
 
     >>> from eigencurve.schedules.classic import constant, linear
     >>> join([constant(2, lr=1.0), linear(2, lr=1.0)]).values()
     array([1. , 1. , 1. , 0.5])
     """
     return Join(tuple(schedules))
-
-
-def _schedule(function: str, argument: str, value: Any) -> Schedule:
-    if not isinstance(value, Schedule):
-        raise TypeError(_check.sentence(function, argument, "a Schedule", value))
-    return value

@@ -1,4 +1,4 @@
-"""The paper's schedule: piecewise inverse time decay, one piece per group of eigenvalues."""
+"""Eigencurve, the paper's schedule: piecewise inverse time decay with one piece per group of eigenvalues."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 ALLOCATIONS = ("sqrt", "optimal")
 ROUNDINGS = ("exact", "released")
-# Cells of ln λ on which the limit beta = 1 is integrated, and the most groups taken from a formula one by one.
+# Number of cells of ln λ for the limit beta = 1. A power law with more groups than this is sampled at as many nodes.
 NUM_CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Eigencurve(Schedule):
-    """See :func:`eigencurve`. The curve is ``lr`` over a piecewise linear denominator through the given knots.
+    """See :func:`eigencurve`. The rate is ``lr`` divided by a piecewise linear denominator through the given knots.
 
     Attributes:
-        times: where the pieces meet, from 0 to T, increasing.
-        denominators: D at those times, from 1 on, not decreasing.
-        min_lr: the last step's rate, or None for the curve as it is.
+        times: Times at which the pieces meet, increasing from 0 to T.
+        denominators: Denominator D at those times, non-decreasing from 1.
+        min_lr: Rate of the last step, or None to leave the curve unchanged.
     """
 
     kind: ClassVar[str] = "eigencurve"
-    total_steps: int
-    lr: float
     times: Array
     denominators: Array
     min_lr: float | None = None
@@ -64,7 +62,7 @@ class Eigencurve(Schedule):
         return np.searchsorted(self.times, steps, side="right")
 
     def describe(self) -> str:
-        """What the schedule is, with a row per interval (at most twenty; the longest where there are more)."""
+        """A description of the schedule with a row per interval, for at most the twenty longest intervals."""
         return super().describe() + "\n" + "\n".join(_interval_table(self))
 
     def __repr__(self) -> str:
@@ -88,22 +86,25 @@ def eigencurve(
     .. math:: \eta_t = \frac{\eta_0}{D(t)}, \qquad D(0) = 1, \qquad D' = \frac{\beta^i}{\kappa}
               \text{ for } \Delta_i = \frac{\sqrt{s_i}}{\sum_{i'}\sqrt{s_{i'}}}\,T \text{ steps}
 
-    where :math:`s_i` counts the eigenvalues in :math:`[\mu\beta^i, \mu\beta^{i+1})`; empty groups take no time. In
-    the limit ``beta=1``, with p(u) the density of u = ln λ (:func:`log_density`), :math:`dt \propto \sqrt{p(u)}\,du`
-    and :math:`D(t) = 1 + \frac1L\int\lambda\,d\tau`.
+    where :math:`s_i` is the number of eigenvalues in :math:`[\mu\beta^i, \mu\beta^{i+1})`. Empty groups take no
+    time. In the limit ``beta=1``, :math:`dt \propto \sqrt{p(u)}\,du` and
+    :math:`D(t) = 1 + \frac1L\int\lambda\,d\tau`, where p(u) is the density of u = ln λ (:func:`log_density`).
 
     Args:
-        spectrum: positive, from :func:`prepare`; or a :class:`PowerLaw`, for which nothing need be measured.
-        total_steps: T.
-        lr: the initial rate η_0; the theory's own is 1/L.
-        min_lr: where given, the curve is mapped linearly so that the last step's rate is this and the first one
-            stays; None leaves the curve alone.
-        beta: above 1, or 1 for the limit. The paper uses 2 for short runs and 1.000005 for long ones.
-        allocation: ``"sqrt"``, the paper's; ``"optimal"`` minimises the variance term of its Lemma 1 instead.
-        rounding: ``"exact"`` has real interval lengths, ``"released"`` whole steps as the paper's own runs.
+        spectrum: Positive spectrum from :func:`prepare`, or a :class:`PowerLaw`, which needs no measurement.
+        total_steps: Total number of steps T.
+        lr: Initial rate η_0. The theory's own choice is 1/L.
+        min_lr: Rate of the last step: the curve is mapped linearly, and the first rate stays ``lr``. None leaves the
+            curve unchanged.
+        beta: Ratio of the edges of a group, above 1, or 1 for the limit. The paper uses 2 for short runs and
+            1.000005 for long ones.
+        allocation: ``"sqrt"`` for the paper's interval lengths; ``"optimal"`` for those that minimise the variance
+            term of its Lemma 1.
+        rounding: ``"exact"`` for real interval lengths; ``"released"`` for whole steps, as in the paper's own runs.
 
     Raises:
-        ValueError: a bad argument; κ = 1, for which there is no curve; with ``"released"``, fewer steps than groups.
+        ValueError: An argument is out of range, the spectrum has κ = 1, or with ``"released"`` there are fewer steps
+            than groups.
 
     Reference: arXiv:2110.14109, Eq. (eta_t), (delta) and Appendix "Basic Settings".
 
@@ -126,11 +127,11 @@ def eigencurve(
 
 
 def _pieces(spectrum: Spectrum | PowerLaw, beta: float) -> tuple[Array, Array]:
-    """The share of each group, or of each cell in the limit, and the slope λ/L that belongs to it."""
+    """The share and the slope λ/L of each group or, in the limit, of each cell."""
     if not isinstance(spectrum, Spectrum | PowerLaw):
         raise TypeError(_check.sentence("eigencurve", "spectrum", "a Spectrum or a PowerLaw", spectrum))
     if spectrum.L == spectrum.mu > 0:
-        remedy = "With all eigenvalues equal use inverse_time or step_decay."
+        remedy = "If all eigenvalues are equal, use inverse_time or step_decay."
         _check.refuse("eigencurve", "spectrum", "of condition number kappa > 1", 1.0, remedy)
     if beta == 1:
         return _limit_pieces(spectrum)
@@ -155,7 +156,7 @@ def _from_pieces(total_steps: int, lr: float, lengths: Array, slope: Array, min_
     times[-1] = total_steps
     times = np.minimum(times, total_steps)
     denominators = 1 + np.concatenate(([0.0], np.cumsum(lengths * slope)))
-    keep = np.append(np.diff(times) > 0, True)  # of knots at the same time the last one counts
+    keep = np.append(np.diff(times) > 0, True)  # the last one of several knots at the same time
     return Eigencurve(total_steps, lr, times[keep], denominators[keep], min_lr)
 
 

@@ -1,4 +1,4 @@
-"""A schedule given by numbers: straight lines through (step, rate) knots."""
+"""A piecewise linear schedule through given (step, rate) knots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class Piecewise(Schedule):
     """See :func:`piecewise`."""
 
     kind: ClassVar[str] = "piecewise"
-    total_steps: int
     knots: Array
     rates: Array
     lr: float = field(init=False)
@@ -31,7 +30,7 @@ class Piecewise(Schedule):
         if rates[0] <= 0:
             _check.refuse(self.kind, "rates", "> 0 at the first knot", float(rates[0]))
         self._settle(knots=frozen(knots), rates=frozen(rates))
-        _check_table(self)
+        _check_knots(self)
 
     def _rates(self, steps: IntArray) -> Array:
         return np.interp(steps, self.knots, self.rates)
@@ -44,19 +43,18 @@ class Piecewise(Schedule):
 
 
 def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates: Sequence[float] | Array) -> Piecewise:
-    r"""Straight lines through the points (knot, rate).
+    r"""Linear interpolation between knots, each a step with its rate.
 
     .. math:: \eta_t = \eta_i + (\eta_{i+1} - \eta_i)\,\frac{t - k_i}{k_{i+1} - k_i}
               \quad\text{for}\quad k_i \le t \le k_{i+1}
 
     Args:
-        total_steps: T.
-        knots: increasing steps, the first 0 and the last at least T-1 (so that every step lies between two); one
-            knot alone is a constant rate.
-        rates: the rate at each knot, not negative; the first above 0.
+        total_steps: Total number of steps T.
+        knots: Steps in increasing order, from 0 to at least T-1. A single knot makes a constant rate.
+        rates: Rate at each knot, not negative; the first one above 0.
 
     Raises:
-        ValueError: knots that do not increase or do not cover the run, a negative rate, different lengths.
+        ValueError: The knots do not increase or do not cover the run, a rate is negative, or the lengths differ.
 
     >>> piecewise(5, knots=[0, 1, 4], rates=[1.0, 0.5, 0.2]).values()
     array([1. , 0.5, 0.4, 0.3, 0.2])
@@ -66,11 +64,11 @@ def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates
     return Piecewise(total, np.asarray(places), np.asarray(rates))
 
 
-def _check_table(table: Piecewise) -> None:
-    knots, rates, last = table.knots, table.rates, table.total_steps - 1
+def _check_knots(schedule: Piecewise) -> None:
+    knots, rates, last = schedule.knots, schedule.rates, schedule.total_steps - 1
     if len(knots) != len(rates):
-        _check.refuse(table.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
+        _check.refuse(schedule.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
     if knots[0] != 0 or (np.diff(knots) <= 0).any() or (len(knots) > 1 and knots[-1] < last):
-        _check.refuse(table.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
+        _check.refuse(schedule.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
     if (rates < 0).any():
-        _check.refuse(table.kind, "rates", ">= 0", float(rates.min()))
+        _check.refuse(schedule.kind, "rates", ">= 0", float(rates.min()))

@@ -1,4 +1,4 @@
-"""The paper's two simple relatives of Eigencurve: Elastic Step Decay and Cosine-power."""
+"""Elastic Step Decay and Cosine-power, the paper's two simple relatives of Eigencurve."""
 
 from __future__ import annotations
 
@@ -10,39 +10,34 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.base import DecayToMinimum, Schedule
 from eigencurve.schedules.units import Steps, whole_steps
 
-# A step this close (relative to what is left of training) before the edge of an interval belongs to it.
+# A step this close to the start of the next interval, relative to the remaining steps, belongs to that interval.
 EDGE_TOLERANCE = 1e-12
 
 
 def half_cosine(fraction: Array) -> Array:
     r"""From 1 at fraction 0 to 0 at fraction 1: :math:`\tfrac12(1 + \cos\pi x) = \sin^2\tfrac\pi2(1 - x)`.
 
-    The second form keeps its digits where the first nears 0.
+    The second form keeps its digits where the first one approaches 0.
     """
     return np.where(fraction <= 0.5, 0.5 * (1 + np.cos(np.pi * fraction)), np.sin(0.5 * np.pi * (1 - fraction)) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
-class CosinePower(Schedule):
+class CosinePower(DecayToMinimum):
     """See :func:`cosine_power`."""
 
     kind: ClassVar[str] = "cosine_power"
-    total_steps: int
-    lr: float
-    min_lr: float = 0.0
     alpha: float = 0.5
 
     def __post_init__(self) -> None:
-        lr = _check.positive(self.kind, "lr", self.lr)
-        self._settle(
-            min_lr=_check.last_rate(self.kind, self.min_lr, lr), alpha=_check.positive(self.kind, "alpha", self.alpha)
-        )
+        super().__post_init__()
+        self._settle(alpha=_check.positive(self.kind, "alpha", self.alpha))
 
-    def _rates(self, steps: IntArray) -> Array:
-        return between(half_cosine(steps / self.total_steps) ** self.alpha, self.lr, self.min_lr)
+    def _weight(self, progress: Array) -> Array:
+        return half_cosine(progress) ** self.alpha
 
 
 def cosine_power(total_steps: Steps, lr: float, min_lr: float = 0.0, alpha: float = 0.5) -> CosinePower:
@@ -50,7 +45,7 @@ def cosine_power(total_steps: Steps, lr: float, min_lr: float = 0.0, alpha: floa
 
     .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})\bigl[\tfrac12(1 + \cos\tfrac{\pi t}{T})\bigr]^\alpha
 
-    α = 1 is cosine decay; below 1 the rate stays high for longer, which suits short runs.
+    α = 1 is cosine decay. With α below 1 the rate stays high for longer, which suits short runs.
 
     Reference: arXiv:2110.14109, Section 4.3 and Appendix "Cosine-power Scheduling".
 
@@ -65,8 +60,6 @@ class ElasticStep(Schedule):
     """See :func:`elastic_step`."""
 
     kind: ClassVar[str] = "elastic_step"
-    total_steps: int
-    lr: float
     r: float = 0.5
 
     def __post_init__(self) -> None:
@@ -84,14 +77,15 @@ class ElasticStep(Schedule):
 
 
 def elastic_step(total_steps: Steps, lr: float, r: float = 0.5) -> ElasticStep:
-    r"""Elastic Step Decay: the rate is halved each time the steps that are left have shrunk by the factor r.
+    r"""Elastic Step Decay: the rate is halved each time the number of remaining steps has shrunk by the factor r.
 
     .. math:: \eta_t = \eta_0 / 2^k \quad\text{if}\quad t \in \bigl[(1-r^k)T, (1-r^{k+1})T\bigr)
 
     Args:
-        total_steps: T.
-        lr: the initial rate.
-        r: between 0 and 1; the paper searches 1/2 and 1/√2 for images, up to 2^(-1/20) for language.
+        total_steps: Total number of steps T.
+        lr: Initial rate.
+        r: Ratio of the lengths of successive intervals, between 0 and 1. The paper searches 1/2 and 1/√2 for images
+            and values up to 2^(-1/20) for language.
 
     Reference: arXiv:2110.14109, Section 4.3 and Appendix "ImageNet Classification with Elastic Step Decay".
 

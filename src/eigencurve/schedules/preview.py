@@ -1,4 +1,4 @@
-"""Schedules as text: facts and a curve of characters."""
+"""Schedules as text: a few facts, and the curve drawn with characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def facts_of(schedule: Schedule) -> list[str]:
-    """First and last rate, and where the rate has fallen to a half, a tenth and a hundredth of its peak."""
+    """First and last rate, and the steps at which the rate falls to a half, a tenth and a hundredth of its peak."""
     last = schedule.total_steps - 1
     lines = [f"  steps 0 ... {last:,}   lr {schedule(0):.6g} -> {schedule(last):.6g}"]
     for divisor in (2, 10, 100):
@@ -24,9 +24,9 @@ def facts_of(schedule: Schedule) -> list[str]:
 
 
 def first_step_below(schedule: Schedule, rate: float) -> int | None:
-    """The step from which on the learning rate stays at or below ``rate``; None if it ends above it.
+    """The first step after which the learning rate stays at or below ``rate``; None if the schedule ends above it.
 
-    Runs of more than a million steps are looked at in a million places.
+    Longer runs are sampled at a million steps.
     """
     steps = np.unique(
         np.linspace(0, schedule.total_steps - 1, min(schedule.total_steps, 10**6)).round().astype(np.int64)
@@ -38,7 +38,7 @@ def first_step_below(schedule: Schedule, rate: float) -> int | None:
 
 
 def text_curve(schedule: Schedule, width: int, height: int) -> str:
-    """``height`` rows of block characters, one column per ``total_steps / width`` steps, with both axes marked."""
+    """The curve in ``height`` rows of block characters, a column per ``total_steps / width`` steps, with both axes."""
     steps = np.unique(np.linspace(0, schedule.total_steps - 1, width).round().astype(np.int64))
     rates = schedule(steps)
     top = float(rates.max())

@@ -1,10 +1,10 @@
-"""A schedule as a short table of cubic pieces, for frameworks that compile the training step.
+"""A schedule as a short list of cubic pieces, for frameworks that compile the training step.
 
-Inside ``jax.jit`` the step is a traced int32 and float64 is switched off. Formulas do badly there: t/T has seven
-digits, and where a cosine comes down to zero, 1 + cos(πt/T) has none. A table of all T rates is exact but takes 400 MB
-for a hundred million steps. So each schedule is compiled once, in float64, to pieces on which a cubic polynomial of the
-whole number t - start is as good as float32 can say; that is some kilobytes whatever T is, and a binary search and a
-few multiplications a step. The table is made from the schedule's own values alone: no formula is written twice.
+Inside ``jax.jit`` the step is a traced int32 and float64 is disabled. Formulas are inaccurate there: t/T has seven
+digits, and near the end of a cosine 1 + cos(πt/T) has none. An array of all T rates is exact, but takes 400 MB for a
+hundred million steps. So each schedule is compiled once, in float64, into pieces. On each piece a cubic polynomial in
+the integer t - start is as accurate as float32 allows. The pieces take a few kilobytes for any T; a step costs a binary
+search and a few multiplications. They are fitted to the schedule's own values, so no formula is implemented twice.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from eigencurve.schedules.base import Schedule
 
 # Frameworks count steps in int32.
 MAX_STEPS = 2**31 - 1
-# A cubic is good enough where it misses the rate by no more than half a rounding of float32, and where it bends by no
-# more than this part of the rate, so that rounding its coefficients and evaluating it adds few roundings.
+# A cubic is accepted if its error is at most half a rounding unit of float32, and if it changes by at most the fraction
+# BEND of the rate: rounding its coefficients and evaluating it then adds few rounding errors.
 TOLERANCE = 2.0**-25
 BEND = 0.5
-# The places of a piece where its cubic is the rate itself, and how many are looked at beside them.
+# Relative positions in a piece at which its cubic interpolates the rate, and the number of positions that are checked.
 NODES = np.array([0.25, 0.75, 1.0])
-NUM_LOOKS = 33
+NUM_CHECKS = 33
 MAX_BREAKS = 2**20
-# How many pieces are looked at together.
+# Number of pieces that are fitted at once.
 CHUNK = 2**13
 SMALLEST = float(np.finfo(np.float32).tiny)
 
@@ -40,20 +40,20 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    r"""Cubic pieces of a schedule.
+    r"""A schedule as cubic pieces.
 
     .. math:: f(t) \approx c_0 + c_1 u + c_2 u^2 + c_3 u^3, \qquad u = (t - t_i)\, s_i, \qquad t_i \le t < t_{i+1}
 
-    Every piece begins with the rate itself, rounded to float32, and a constant piece is it throughout: the first and
-    the last step, the step after a jump and all of a step schedule are as exact as float32 can be. Elsewhere tests hold
-    the relative error below :math:`2^{-22}`, two to four units in the last place; :math:`2.6 \cdot 2^{-24}` was the
-    largest of any kind of schedule over a million steps.
+    Every piece starts with the exact rate, rounded to float32, and a constant piece has it throughout. So the first
+    and last step, the step after a jump and every step of a staircase are correct to float32. Elsewhere the tests
+    require a relative error below :math:`2^{-22}`, two to four units in the last place. The largest error that was
+    measured over a million steps, for any kind of schedule, is :math:`2.6 \cdot 2^{-24}`.
 
     Attributes:
-        total_steps: T.
-        starts: :math:`t_i`, the first 0.
-        scales: :math:`s_i`, one over the length of the piece.
-        coefficients: :math:`c_0 \dots c_3`, one row each.
+        total_steps: Total number of steps T.
+        starts: First step :math:`t_i` of each piece; 0 for the first piece.
+        scales: Inverse length :math:`s_i` of each piece.
+        coefficients: Coefficients :math:`c_0 \dots c_3`, one row each.
     """
 
     total_steps: int
@@ -63,19 +63,20 @@ class Segments:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the table."""
+        """Memory of the three arrays, in bytes."""
         return int(self.starts.nbytes + self.scales.nbytes + self.coefficients.nbytes)
 
 
 def evaluate(segments: Segments, step: Any, xp: Any) -> Any:
-    """The rates at ``step``, an integer or an array of integers of the array library ``xp``, perhaps traced.
+    """The rates at ``step``, with any array library.
 
-    A step before the first or beyond the last has the rate of that one: a traced step cannot raise.
+    A step before the first one gets the first rate, a step beyond the last one the last rate: a traced step cannot
+    raise an error.
 
     Args:
-        segments: from :func:`segments_of`.
-        step: 0 … T-1.
-        xp: ``numpy``, ``jax.numpy`` or ``keras.ops``.
+        segments: Pieces from :func:`segments_of`.
+        step: Step in 0 … T-1, or an array of steps; may be traced.
+        xp: Array library: ``numpy``, ``jax.numpy`` or ``keras.ops``.
 
     >>> from eigencurve import cosine
     >>> evaluate(segments_of(cosine(1_000_000, lr=0.1)), [0, 500_000, 900_000], np)
@@ -90,17 +91,17 @@ def evaluate(segments: Segments, step: Any, xp: Any) -> Any:
 
 
 def segments_of(schedule: Schedule, scale: float = 1.0) -> Segments:
-    """Compile ``schedule``; the cost grows with the number of its pieces and the logarithm of T.
+    """Compile ``schedule`` to cubic pieces; the cost grows with their number and with log T.
 
-    Every piece between two breaks is halved until the cubic through four of its rates agrees with all the
-    others that are looked at; a piece of one step always does.
+    Each smooth part of the schedule is halved until the cubic through four of its rates agrees with all the others
+    that are checked. A piece of one step always agrees.
 
     Args:
-        schedule: any.
-        scale: what all rates are multiplied by, before they are rounded.
+        schedule: Schedule to compile.
+        scale: Factor by which all rates are multiplied before they are rounded.
 
     Raises:
-        ValueError: more steps than int32 counts, or more jumps than a table should hold.
+        ValueError: The schedule has more steps than int32 can count, or too many jumps.
 
     >>> from eigencurve import linear, step_decay
     >>> len(segments_of(step_decay(100_000_000, lr=0.1)).starts)
@@ -113,18 +114,18 @@ def segments_of(schedule: Schedule, scale: float = 1.0) -> Segments:
     edges = np.append(breaks(schedule), schedule.total_steps)
     parts = [_cubics(schedule, edges[i:-1][:CHUNK], edges[i + 1 :][:CHUNK]) for i in range(0, len(edges) - 1, CHUNK)]
     starts, lengths, coefficients = (np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True))
-    table = (scale * coefficients).astype(np.float32)
-    keep = ~_repeats(table)
+    rounded = (scale * coefficients).astype(np.float32)
+    keep = ~_repeats(rounded)
     return Segments(
         schedule.total_steps,
         starts[keep].astype(np.int32),
         (1 / lengths[keep]).astype(np.float32),
-        table[:, keep],
+        rounded[:, keep],
     )
 
 
 def breaks(schedule: Schedule) -> IntArray:
-    """Step 0, every step at which another smooth piece of ``schedule`` begins, and the last step.
+    """Step 0, every step at which a new smooth piece of ``schedule`` starts, and the last step.
 
     >>> from eigencurve import multistep
     >>> breaks(multistep(100, lr=1.0, milestones=[30, 60]))
@@ -138,12 +139,7 @@ def breaks(schedule: Schedule) -> IntArray:
         if (right - left <= 1).all():
             return np.unique(np.concatenate(([0, last], right)))
         _require_few(schedule, len(left))
-        left, right = _halves_that_meet(left, right)
-
-
-def _halves_that_meet(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-    middle = (left + right) // 2
-    return np.concatenate((left, middle)), np.concatenate((middle, right))
+        left, right = _halves(left, right)
 
 
 def _halves(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
@@ -152,28 +148,28 @@ def _halves(starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _cubics(schedule: Schedule, starts: IntArray, ends: IntArray) -> tuple[IntArray, IntArray, Array]:
-    """The starts, lengths and coefficients of the cubics that together are good on all the given pieces."""
+    """Starts, lengths and coefficients of accurate cubics that together cover the given pieces."""
     done: list[tuple[IntArray, IntArray, Array]] = []
     while len(starts):
         coefficients, good = _fit(schedule, starts, ends - starts)
         done.append((starts[good], (ends - starts)[good], coefficients[:, good]))
         starts, ends = _halves(starts[~good], ends[~good])
-    begin, lengths, table = (np.concatenate(columns, axis=-1) for columns in zip(*done, strict=True))
+    begin, lengths, cubics = (np.concatenate(columns, axis=-1) for columns in zip(*done, strict=True))
     order = np.argsort(begin)
-    return begin[order], lengths[order], table[:, order]
+    return begin[order], lengths[order], cubics[:, order]
 
 
 def _fit(schedule: Schedule, starts: IntArray, lengths: IntArray) -> tuple[Array, BoolArray]:
-    """The cubic of every piece, and whether it will do."""
-    looks = np.rint(np.multiply.outer(np.linspace(0, 1, NUM_LOOKS), lengths - 1)).astype(np.int64)
-    rates = schedule(starts + looks)
+    """The cubic of every piece, and whether it is accurate enough."""
+    offsets = np.rint(np.multiply.outer(np.linspace(0, 1, NUM_CHECKS), lengths - 1)).astype(np.int64)
+    rates = schedule(starts + offsets)
     coefficients = np.zeros((4, len(starts)))
     coefficients[0] = rates[0]
     curved = (rates != rates[0]).any(axis=0)
     long = curved & (lengths > len(NODES))
     coefficients[1:, long] = _through(schedule, starts[long], lengths[long])
     c0, c1, c2, c3 = coefficients
-    u = looks / lengths
+    u = offsets / lengths
     misses = np.abs(c0 + u * (c1 + u * (c2 + u * c3)) - rates)
     bend, level = np.abs(coefficients[1:]).sum(axis=0), np.abs(rates).min(axis=0)
     good = (misses <= np.maximum(TOLERANCE * np.abs(rates), SMALLEST)).all(axis=0)
@@ -181,20 +177,20 @@ def _fit(schedule: Schedule, starts: IntArray, lengths: IntArray) -> tuple[Array
 
 
 def _through(schedule: Schedule, starts: IntArray, lengths: IntArray) -> Array:
-    """c_1 … c_3 of the cubic that begins with the rate at the start and goes through those at the nodes."""
+    """Coefficients c_1 … c_3 of the cubic through the rates at the start and at the nodes."""
     nodes = np.rint(np.multiply.outer(NODES, lengths - 1)).astype(np.int64)
     powers = np.power.outer((nodes / lengths).T, np.arange(1, 4))
     rises = (schedule(starts + nodes) - schedule(starts)).T
     return np.asarray(np.linalg.solve(powers, rises[..., None])[..., 0].T)
 
 
-def _repeats(table: Float32Array) -> BoolArray:
-    """Whether each piece is constant and goes on with the rate of a constant one before it."""
-    flat = (table[1:] == 0).all(axis=0)
-    return np.append(False, flat[1:] & flat[:-1] & (table[0, 1:] == table[0, :-1]))
+def _repeats(coefficients: Float32Array) -> BoolArray:
+    """Whether each piece is constant and continues the rate of a constant piece before it."""
+    flat = (coefficients[1:] == 0).all(axis=0)
+    return np.append(False, flat[1:] & flat[:-1] & (coefficients[0, 1:] == coefficients[0, :-1]))
 
 
 def _require_few(schedule: Schedule, count: int) -> None:
     if count > MAX_BREAKS:
-        remedy = "A rate that falls so often is better said by a smooth decay, such as exponential."
+        remedy = "Use a smooth decay such as exponential for a rate that changes this often."
         _check.refuse("segments_of", "schedule", f"of at most {MAX_BREAKS:,} pieces", f"{schedule!r}", remedy)

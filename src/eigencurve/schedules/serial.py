@@ -1,4 +1,4 @@
-"""Schedules from the plain dictionaries that they write."""
+"""Restoring schedules from the plain dictionaries of :meth:`Schedule.to_dict`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KINDS: dict[str, type[Schedule]] = {
 
 
 def schedule_from_dict(settings: dict[str, Any]) -> Schedule:
-    """The schedule that wrote ``settings`` with :meth:`Schedule.to_dict`, also after a trip through JSON.
+    """Restore the schedule that :meth:`Schedule.to_dict` wrote, also from JSON.
 
     Raises:
-        ValueError: another kind or version, a setting too many or too few, or one that the schedule refuses.
+        ValueError: The kind or version is unknown, a setting is missing or unexpected, or a value is invalid.
 
     >>> from eigencurve import cosine
     >>> schedule_from_dict(cosine(100, lr=0.1).to_dict())
@@ -43,7 +43,7 @@ def schedule_from_dict(settings: dict[str, Any]) -> Schedule:
 
 
 def _arguments(cls: type[Schedule], given: dict[str, Any]) -> dict[str, Any]:
-    known = [f for f in fields(cls) if f.init]  # type: ignore[arg-type]
+    known = [f for f in fields(cls) if f.init]
     needed = {f.name for f in known if f.default is MISSING}
     wrong = sorted((set(given) - {f.name for f in known}) | (needed - set(given)))
     if wrong:

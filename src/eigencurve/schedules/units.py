@@ -1,12 +1,12 @@
-r"""Lengths of training in the units that people plan in: steps, epochs, tokens, or a fraction of the run.
+r"""Training lengths in the units that people plan in: steps, epochs, tokens, or a fraction of the run.
 
-A schedule stores whole steps. Wherever one takes a number of steps, it takes a :class:`Length` too, and turns it into
-steps at once:
+A schedule stores whole steps. Wherever you pass a number of steps, you can pass a :class:`Length` instead. It is
+converted at once:
 
 .. math:: n = \Bigl\lfloor \text{amount} \times \text{steps per unit} + \tfrac12 \Bigr\rfloor
 
-in exact arithmetic on the decimal number as it is written (``0.1`` is a tenth): the nearest whole step, halves up.
-A length above zero that would round to no step at all is refused.
+This is the nearest whole step, with halves rounded up, in exact arithmetic on the decimal number as written (``0.1``
+is a tenth). A length above zero that would round to zero steps is an error.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any
 
 from eigencurve import _check
 
-# 100 epochs of CIFAR-10 with batch size 128: the run length of the paper's curves, and the default where none is given.
+# 100 epochs of CIFAR-10 with batch size 128, the run length of the paper's curves. The default if none is given.
 TYPICAL_STEPS = 39_100
 
 
 @dataclass(frozen=True, repr=False)
 class Length:
-    """So much of a training run. Made by :func:`steps`, :func:`epochs`, :func:`tokens` or :func:`fraction`.
+    """The length of a part of a training run, from :func:`steps`, :func:`epochs`, :func:`tokens` or :func:`fraction`.
 
     Attributes:
-        amount: how many units, exact.
+        amount: Exact number of units.
         unit: ``"steps"``, ``"epochs"``, ``"tokens"`` or ``"fraction"``.
-        steps_per_unit: exact; None for a fraction, which is of the run's total.
+        steps_per_unit: Exact number of steps per unit; None for a fraction, which refers to the whole run.
     """
 
     amount: Fraction
@@ -37,30 +37,30 @@ class Length:
     steps_per_unit: Fraction | None
 
     def exact_steps(self, total: int | None = None) -> Fraction:
-        """The length in steps before it is rounded; a fraction needs the ``total`` that it is of."""
+        """The length in steps before rounding; a fraction needs the ``total`` number of steps."""
         per_unit = self.steps_per_unit if self.steps_per_unit is not None else total
         if per_unit is None:
-            _check.refuse("Length", "total", "given for a fraction", None, "Ask for steps, epochs or tokens instead.")
+            _check.refuse("Length", "total", "given for a fraction", None, "Use steps, epochs or tokens instead.")
         return self.amount * per_unit
 
     def before(self, rest: int) -> Length:
-        """In steps, where ``rest`` steps follow it: a fraction p of a whole n + rest is n = p/(1 - p) rest."""
+        """The length in steps if ``rest`` steps follow it: a fraction p of n + rest steps is n = p/(1 - p) rest."""
         if self.steps_per_unit is not None:
             return self
         if self.amount == 1:
-            _check.refuse("Length", "amount", "< 1 where more steps follow", self)
+            _check.refuse("Length", "amount", "< 1 if more steps follow", self)
         return Length(self.amount / (1 - self.amount) * rest, "steps", Fraction(1))
 
     def __repr__(self) -> str:
         return f"{float(self.amount):g} {'of the run' if self.unit == 'fraction' else self.unit}"
 
 
-# What every number of steps may be given as.
+# The type of every argument that is a number of steps.
 Steps = int | Length
 
 
 def steps(amount: int) -> Length:
-    """So many optimizer updates, the same as the bare number.
+    """A length in optimizer updates, the same as the bare number.
 
     >>> nearest_step(steps(1000).exact_steps())
     1000
@@ -69,11 +69,11 @@ def steps(amount: int) -> Length:
 
 
 def epochs(amount: float, steps_per_epoch: int) -> Length:
-    """So many passes over the data.
+    """A length in passes over the data.
 
     Args:
-        amount: not negative; halves of an epoch, say, are welcome.
-        steps_per_epoch: optimizer updates an epoch, not microbatches.
+        amount: Number of epochs, not negative; need not be whole.
+        steps_per_epoch: Number of optimizer updates per epoch (not microbatches).
 
     >>> from eigencurve import cosine
     >>> cosine(epochs(100, steps_per_epoch=391), lr=0.1).total_steps
@@ -84,11 +84,11 @@ def epochs(amount: float, steps_per_epoch: int) -> Length:
 
 
 def tokens(amount: float, tokens_per_step: float) -> Length:
-    """So many tokens (or examples, or anything else that is counted).
+    """A length in tokens, or in examples or anything else that you count.
 
     Args:
-        amount: not negative.
-        tokens_per_step: of one optimizer update: over all processes and accumulated microbatches.
+        amount: Number of tokens, not negative.
+        tokens_per_step: Number of tokens per optimizer update, over all processes and accumulated microbatches.
 
     >>> from eigencurve import cosine
     >>> cosine(tokens(1e9, tokens_per_step=2**19), lr=3e-4).total_steps
@@ -99,7 +99,7 @@ def tokens(amount: float, tokens_per_step: float) -> Length:
 
 
 def fraction(amount: float) -> Length:
-    """A part of the whole run, between 0 and 1.
+    """A fraction of the whole run, between 0 and 1.
 
     >>> from eigencurve import multistep
     >>> multistep(39_100, lr=0.1, milestones=[fraction(0.5), fraction(0.75)]).milestones
@@ -107,25 +107,25 @@ def fraction(amount: float) -> Length:
     """
     part = _exact("fraction", amount)
     if part > 1:
-        _check.refuse("fraction", "amount", "<= 1", amount, "It is a part of the run; 10 % is 0.1.")
+        _check.refuse("fraction", "amount", "<= 1", amount, "It is a fraction of the run: 10 % is 0.1.")
     return Length(part, "fraction", None)
 
 
 def whole_steps(function: str, argument: str, value: Any, minimum: int, total: int | None = None) -> int:
-    """``value``, an integer or a :class:`Length`, as whole steps of at least ``minimum``.
+    """Convert an integer or a :class:`Length` to at least ``minimum`` whole steps.
 
     Args:
-        function: the name that errors begin with.
-        argument: its argument.
-        value: what was given.
-        minimum: the fewest steps.
-        total: the run's length, where a fraction has one to refer to.
+        function: Function name for error messages.
+        argument: Argument name for error messages.
+        value: Integer or Length to convert.
+        minimum: Smallest number of steps allowed.
+        total: Total number of steps that a fraction refers to; None if fractions are not allowed.
     """
     if not isinstance(value, Length):
         remedy = "" if hasattr(value, "__index__") else "Other units: epochs, tokens, fraction."
         return _check.whole(function, argument, value, minimum, remedy)
     if value.unit == "fraction" and total is None:
-        remedy = "There is nothing yet that it could be a part of."
+        remedy = "The length of the whole run is not known here."
         _check.refuse(function, argument, "in steps, epochs or tokens", value, remedy)
     exact = value.exact_steps(total)
     number = nearest_step(exact)
@@ -135,7 +135,7 @@ def whole_steps(function: str, argument: str, value: Any, minimum: int, total: i
 
 
 def nearest_step(exact: Fraction) -> int:
-    """The nearest whole number, halves up.
+    """The nearest whole number, with halves rounded up.
 
     >>> nearest_step(Fraction(5, 2)), nearest_step(Fraction(12, 5))
     (3, 2)
@@ -144,7 +144,7 @@ def nearest_step(exact: Fraction) -> int:
 
 
 def _exact(function: str, amount: Any) -> Fraction:
-    """The number as it is written, in decimals: 0.1 is a tenth."""
+    """The decimal number as written: 0.1 is a tenth."""
     if isinstance(amount, Fraction):
         number = amount
     else:

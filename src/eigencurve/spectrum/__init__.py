@@ -1,1 +1,1 @@
-"""Eigenvalue spectra: values, files, groups, power laws and quadrature. NumPy and SciPy only."""
+"""Eigenvalue spectra: the Spectrum class, files, groups, power laws and quadrature. NumPy and SciPy only."""

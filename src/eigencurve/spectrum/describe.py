@@ -1,4 +1,4 @@
-"""A spectrum in words and numbers, ready to print."""
+"""A printable description of a spectrum."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ BAR_WIDTH = 40
 
 @dataclass(frozen=True, eq=False)
 class SpectrumDescription:
-    """What a schedule sees of a spectrum; ``print`` shows it as a table.
+    """The properties of a spectrum that determine a schedule; ``print`` shows them as a table.
 
     Attributes:
-        dim: the number of parameters d, where known.
-        num_nodes: how many eigenvalues represent the spectrum.
-        mu, L, kappa: smallest and largest eigenvalue, and their ratio.
-        fraction_negative: the share of negative eigenvalues before they were prepared.
-        octaves: the non-empty groups for β = 2.
+        dim: Number of parameters d, or None if unknown.
+        num_nodes: Number of eigenvalues that represent the spectrum.
+        mu, L, kappa: Smallest and largest eigenvalue, and their ratio.
+        fraction_negative: Share of negative eigenvalues before :func:`prepare`.
+        octaves: Non-empty groups for β = 2.
         extra_term: (Σ √s_i)² / d.
-        exponent, exponent_error: of the power law by maximum likelihood; None where nearly all are equal.
+        exponent, exponent_error: Maximum-likelihood exponent of a power law and its standard error; None if nearly
+            all eigenvalues are equal.
     """
 
     dim: int | None
@@ -69,7 +70,7 @@ class SpectrumDescription:
 
 
 def describe_spectrum(prepared: Spectrum, fraction_negative: float) -> SpectrumDescription:
-    """Gather the numbers of a positive spectrum. The bars of the printed table have the length of √s_i."""
+    """Describe a positive spectrum; the bars of the printed table are proportional to √s_i."""
     count = len(prepared) if prepared.dim is None else prepared.dim
     law = exponent_and_error(prepared.eigenvalues, prepared.weights, count)
     return SpectrumDescription(

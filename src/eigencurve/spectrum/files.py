@@ -1,8 +1,9 @@
 """Spectra on disk: ``.npz`` without pickle, ``.json``, and the paper's text format.
 
-All three keep every float64 exactly. The text format is the published one, "eigenvalue density" a line; a
-comment line ``# dim N`` carries the number of parameters. Files from elsewhere are parsed, never executed.
-The first two may also hold how the spectrum was measured; readers that do not know of it still read the spectrum.
+All three formats store every float64 exactly. The text format is the published one: "eigenvalue density" on each line,
+and optionally a first line ``# dim N`` with the number of parameters. Loading a file never executes code from it. The
+first two formats can also hold how the spectrum was measured; readers that ignore those fields can still read the
+spectrum.
 """
 
 from __future__ import annotations
@@ -26,28 +27,30 @@ from eigencurve.spectrum.spectrum import Spectrum
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
 SUFFIXES = (".npz", ".json", ".txt")
-# What the names of a measurement's arrays begin with in an .npz archive; in JSON they are an object of that name.
+SUFFIX_WORDS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+# Prefix of the names of a measurement's arrays in an .npz archive, and the name of the object that holds them in JSON.
 MEASUREMENT = "measurement"
 
 
 def save_spectrum(
     spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None
 ) -> None:
-    """Write ``spectrum`` to ``path`` in the format of its ending (.npz, .json or .txt), atomically.
+    """Write ``spectrum`` to ``path``; the suffix (.npz, .json or .txt) selects the format.
 
     An existing file is replaced only once the new one is complete.
 
     Args:
-        spectrum: any.
-        path: of the file.
-        measurement: how it was measured, to be kept beside it (``estimate.measurement()``); not in a .txt.
+        spectrum: Spectrum to save.
+        path: Path of the file.
+        measurement: Record of how the spectrum was measured (``estimate.measurement()``), stored in the same file.
+            A .txt file cannot hold it.
     """
     target = Path(path)
-    write_atomically(target, spectrum_bytes(spectrum, _suffix("save_spectrum", target), measurement))
+    write_atomically(target, spectrum_bytes(spectrum, spectrum_suffix("save_spectrum", target), measurement))
 
 
 def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementRecord | None = None) -> bytes:
-    """What :func:`save_spectrum` writes to a file of that ending."""
+    """The content that :func:`save_spectrum` writes to a file with this suffix."""
     if not isinstance(spectrum, Spectrum):
         raise TypeError(_check.sentence("save_spectrum", "spectrum", "a Spectrum", spectrum))
     if measurement is not None and suffix == ".txt":
@@ -59,23 +62,23 @@ def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementReco
 
 
 def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
-    """Read a spectrum; the ending (.npz, .json or .txt) tells the format. Unsorted files are sorted.
+    """Read a spectrum; the suffix (.npz, .json or .txt) selects the format. The eigenvalues need not be sorted.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty, damaged, of another kind, or holds a bad value (with its line number in a
-            text file). Pickled objects are refused, not loaded.
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is empty, damaged, of another kind, or holds an invalid value (for a text file, the message
+            names the line). Pickled objects are never loaded.
     """
     return _load("load_spectrum", Path(path))[0]
 
 
 def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:
-    """How the spectrum in a file was measured, where the file says so; else None. Errors as for the spectrum."""
+    """The record of how the spectrum in a file was measured, or None; raises what :func:`load_spectrum` raises."""
     return _load("load_measurement", Path(path))[1]
 
 
 def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
-    """The spectrum and its measurement from a file's bytes; ``source`` is what errors call it."""
+    """The spectrum and its measurement from the bytes of a file; error messages call it ``source``."""
     readers = {".npz": _read_npz, ".json": _read_json, ".txt": _read_text}
     if not content.strip():
         _refuse(source, "not empty", "an empty file")
@@ -83,11 +86,12 @@ def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum,
 
 
 def _load(function: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
-    suffix = _suffix(function, source)
+    suffix = spectrum_suffix(function, source)
     return parse_spectrum(source.read_bytes(), suffix, source)
 
 
-def _suffix(function: str, path: Path) -> str:
+def spectrum_suffix(function: str, path: Path) -> str:
+    """The suffix of ``path`` in lower case; raise ValueError if it is not one of ``SUFFIXES``."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         _check.refuse(function, "path", "a file name ending in " + ", ".join(SUFFIXES), str(path))
@@ -214,7 +218,7 @@ def _row(path: Path, number: int, line: str) -> tuple[float, float]:
     try:
         eigenvalue, weight = map(float, line.split())
     except ValueError:
-        _refuse(path, "two numbers a line, 'eigenvalue density'", f"line {number}: {line.strip()!r}")
+        _refuse(path, "two numbers per line, 'eigenvalue density'", f"line {number}: {line.strip()!r}")
     if not (np.isfinite(eigenvalue) and np.isfinite(weight) and weight >= 0):
         _refuse(path, "a finite eigenvalue and a density >= 0", f"line {number}: {line.strip()!r}")
     return eigenvalue, weight

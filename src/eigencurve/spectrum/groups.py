@@ -1,4 +1,4 @@
-"""Eigenvalues by powers of β above the smallest: the counts s_i, the extra term and the log-density."""
+"""Eigenvalues grouped by powers of β: the counts s_i, the extra term, and the log-density for the limit β → 1."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from eigencurve._arrays import Array, IntArray, frozen
 if TYPE_CHECKING:
     from eigencurve.spectrum.spectrum import Spectrum
 
-# An eigenvalue this close below the edge of a group belongs to it: rescaling a spectrum moves no eigenvalue.
+# An eigenvalue this close below the edge of a group belongs to it, so rescaling a spectrum moves none to another group.
 EDGE_TOLERANCE = 1e-12
-# The log-density resolves a quarter of an octave; finer structure of an estimate is its nodes, not the density.
+# The log-density resolves a quarter of an octave; finer structure of an estimate comes from its nodes.
 CELLS_PER_OCTAVE = 4
 
 
 @runtime_checkable
 class LogMeasure(Protocol):
-    """A distribution on [μ, L] known by formula, such as a power law."""
+    """A distribution on [μ, L] that is given by a formula, such as a power law."""
 
     @property
     def mu(self) -> float: ...  # noqa: D102
@@ -38,10 +38,10 @@ class Groups:
     r"""The non-empty groups :math:`[\mu\beta^i, \mu\beta^{i+1})` of a spectrum.
 
     Attributes:
-        index: i, increasing.
-        share: :math:`s_i / d`, the share of the eigenvalues in the group; sums to 1.
-        lower: :math:`\mu\beta^i`, the group's lower edge.
-        beta: the ratio of a group's edges.
+        index: Index i of each group, increasing.
+        share: Share :math:`s_i / d` of the eigenvalues in each group; sums to 1.
+        lower: Lower edge :math:`\mu\beta^i` of each group.
+        beta: Ratio of the edges of a group.
     """
 
     index: IntArray
@@ -57,8 +57,11 @@ class Groups:
 class LogDensity:
     r"""A smooth density p(u) of :math:`u = \ln\lambda` between :math:`\ln\mu` and :math:`\ln L`.
 
-    ``edges`` cut that range into equal cells and ``cumulative`` is the share of eigenvalues below each edge.
-    Calling it gives p(u), the slope of the monotone cubic (PCHIP) through them; zero outside.
+    Calling it gives p(u), the slope of the monotone cubic interpolant (PCHIP) of ``cumulative``; zero outside.
+
+    Attributes:
+        edges: Edges of equal cells of u between ln μ and ln L.
+        cumulative: Share of eigenvalues below each edge.
     """
 
     edges: Array
@@ -71,17 +74,30 @@ class LogDensity:
         return np.where(inside, np.maximum(slope(np.clip(u, self.edges[0], self.edges[-1])), 0.0), 0.0)
 
 
+def octave_index(eigenvalues: float | Array, mu: float, beta: float = 2.0) -> IntArray:
+    r"""The i of the octave :math:`[\mu\beta^i, \mu\beta^{i+1})` that each eigenvalue belongs to.
+
+    ``beta`` is the ratio of an octave's edges. An eigenvalue that is below the next edge by a relative 1e-12 or less,
+    as after rounding, counts as on that edge.
+
+    >>> octave_index(np.array([1.0, 1.9, 2.0, 9.0]), mu=1.0)
+    array([0, 0, 1, 3])
+    """
+    heights = np.log(np.asarray(eigenvalues) / mu)
+    return np.asarray(np.floor((heights + EDGE_TOLERANCE) / math.log(beta)), dtype=np.int64)
+
+
 def group(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> Groups:
     r"""Count the eigenvalues in :math:`[\mu\beta^i, \mu\beta^{i+1})`.
 
     .. math:: s_i = \#\{\lambda_j \in [\mu\beta^i, \mu\beta^{i+1})\}
 
-    The largest eigenvalue counts too where :math:`\kappa` is a power of β and it stands on the last edge, which
-    the paper's :math:`I_{\max} = \log_2\kappa` ranges leave out.
+    If :math:`\kappa` is a power of β, the largest eigenvalue is on the last edge and gets a group of its own. The
+    paper's :math:`I_{\max} = \log_2\kappa` ranges leave it out.
 
     Args:
-        spectrum: positive, from :func:`prepare`; or a power law.
-        beta: above 1.
+        spectrum: Positive spectrum from :func:`prepare`, or a power law.
+        beta: Ratio of the edges of a group, above 1.
 
     Reference: arXiv:2110.14109, Eq. (def_si), with β as in its Appendix "Basic Settings".
 
@@ -92,7 +108,7 @@ def group(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> Groups:
     """
     ratio = _check.real("group", "beta", beta)
     if ratio <= 1:
-        _check.refuse("group", "beta", "> 1", ratio, "The limit beta = 1 has a density, not groups: see log_density.")
+        _check.refuse("group", "beta", "> 1", ratio, "For the limit beta = 1 use log_density.")
     require_positive("group", spectrum)
     index, share = (
         _formula_shares(spectrum, ratio) if isinstance(spectrum, LogMeasure) else _node_shares(spectrum, ratio)
@@ -101,12 +117,12 @@ def group(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> Groups:
 
 
 def extra_term(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> float:
-    r"""How far from the minimax rate dσ²/T the schedule is guaranteed to stay.
+    r"""The factor between the guarantee for Eigencurve and the minimax rate dσ²/T.
 
     .. math:: \frac{\bigl(\sum_i \sqrt{s_i}\bigr)^2}{d}
 
-    1 where all eigenvalues share a group; at most the number of groups. The weights of a spectrum sum to 1; for
-    densities that sum to c the formula gives c times as much, and the paper's table is made so.
+    It is between 1, if all eigenvalues are in one group, and the number of groups. The weights of a spectrum sum to 1;
+    the paper's table uses densities that sum to some c, which multiplies the result by c.
 
     Reference: arXiv:2110.14109, Theorem 1 and Appendix "Exact Value of the Extra Term".
 
@@ -118,14 +134,14 @@ def extra_term(spectrum: Spectrum | LogMeasure, beta: float = 2.0) -> float:
 
 
 def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
-    r"""The smooth density of :math:`u = \ln\lambda` that the limit β → 1 needs.
+    r"""The smooth density of :math:`u = \ln\lambda` for the limit β → 1.
 
-    The weight of each eigenvalue is spread between the midpoints (in u) to its neighbours; the distribution
-    function through those midpoints, interpolated monotonically, is then read off at cells of a quarter octave.
-    So the density depends on where the weight lies and not on how many eigenvalues carry it.
+    The weight of each eigenvalue is spread between the midpoints (in u) to its neighbours. The distribution function
+    through those midpoints is interpolated monotonically and evaluated on cells of a quarter octave. So the density
+    depends on where the weight is, not on how many eigenvalues represent it.
 
     Raises:
-        ValueError: fewer than two distinct eigenvalues (κ = 1).
+        ValueError: All eigenvalues are equal (κ = 1).
     """
     require_positive("log_density", spectrum)
     span = math.log(spectrum.L / spectrum.mu)
@@ -141,7 +157,7 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
 
 
 def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
-    """Raise, with the remedy, unless ``spectrum`` has a smallest eigenvalue above zero."""
+    """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero."""
     if not (hasattr(spectrum, "mu") and hasattr(spectrum, "L")):
         raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a PowerLaw", spectrum))
     if spectrum.mu <= 0:
@@ -150,15 +166,13 @@ def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
 
 
 def _node_shares(spectrum: Spectrum, beta: float) -> tuple[IntArray, Array]:
-    heights = np.log(spectrum.eigenvalues / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(beta)).astype(np.int64)
-    used, place = np.unique(index, return_inverse=True)
+    used, place = np.unique(octave_index(spectrum.eigenvalues, spectrum.mu, beta), return_inverse=True)
     share: Array = np.bincount(place, weights=spectrum.weights).astype(np.float64)
     return used[share > 0], share[share > 0]
 
 
 def _formula_shares(measure: LogMeasure, beta: float) -> tuple[IntArray, Array]:
-    num_groups = 1 + math.floor((math.log(measure.L / measure.mu) + EDGE_TOLERANCE) / math.log(beta))
+    num_groups = 1 + int(octave_index(measure.L, measure.mu, beta))
     edges = np.minimum(measure.mu * beta ** np.arange(num_groups + 1.0), measure.L)
     share = np.diff(measure.cumulative(edges))
     index = np.arange(num_groups, dtype=np.int64)
@@ -166,9 +180,11 @@ def _formula_shares(measure: LogMeasure, beta: float) -> tuple[IntArray, Array]:
 
 
 def _node_cumulative(spectrum: Spectrum, heights: Array) -> Array:
-    """The distribution function at ln(λ/μ) = ``heights``, each weight spread over the cell of its eigenvalue."""
-    distinct, place = np.unique(np.log(spectrum.eigenvalues / spectrum.mu), return_inverse=True)
-    weights = np.bincount(place, weights=spectrum.weights)
+    """The distribution function at ln(λ/μ) = ``heights``, with each weight spread over the cell of its eigenvalue."""
+    nodes = np.log(spectrum.eigenvalues / spectrum.mu)
+    # Eigenvalues that differ by rounding count as one: there is no float between them for the midpoint.
+    first = np.append(True, np.diff(nodes) > EDGE_TOLERANCE * nodes[-1])
+    distinct, weights = nodes[first], np.bincount(np.cumsum(first) - 1, weights=spectrum.weights)
     middles = (distinct[1:] + distinct[:-1]) / 2
     knots = np.concatenate((distinct[:1], middles, distinct[-1:]))
     below = np.concatenate(([0.0], np.cumsum(weights[:-1]), [1.0]))

@@ -1,4 +1,4 @@
-"""The exponent of a power law by maximum likelihood, from eigenvalues and weights."""
+"""Maximum-likelihood exponent of a power law, from eigenvalues and weights."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from scipy.optimize import brentq
 
 from eigencurve._arrays import Array
 
-# Exponents beyond this are a point mass for every purpose, and exp would overflow on the way to them.
+# Beyond this value of |α - 1| ln κ the law is in practice a point mass, and exp would soon overflow.
 STEEPEST = 500.0
 
 
 def mean_height(rate: float, span: float) -> float:
-    r"""Mean of x on [0, span] under a density proportional to :math:`e^{-ax}`, for any real a.
+    r"""Mean of x on [0, S] under a density proportional to :math:`e^{-ax}`, for any real a.
 
     .. math:: E_a[x] = \frac1a - \frac{S}{e^{aS} - 1}, \qquad E_0[x] = S/2
     """
@@ -27,7 +27,7 @@ def mean_height(rate: float, span: float) -> float:
 
 
 def height_variance(rate: float, span: float) -> float:
-    r"""Variance of the same x: :math:`1/a^2 - S^2 e^{aS}/(e^{aS}-1)^2`, and :math:`S^2/12` at a = 0."""
+    r"""Variance of x under the same density: :math:`1/a^2 - S^2 e^{aS}/(e^{aS}-1)^2`, and :math:`S^2/12` at a = 0."""
     z = abs(rate * span)
     if z < 1e-3:
         return span**2 * (1 / 12 - z**2 / 240)
@@ -35,16 +35,24 @@ def height_variance(rate: float, span: float) -> float:
 
 
 def exponent_and_error(eigenvalues: Array, weights: Array, count: int) -> tuple[float, float] | None:
-    r"""The α that makes the eigenvalues likeliest under :math:`p(\lambda) \propto \lambda^{-\alpha}` on [μ, L].
+    r"""The maximum-likelihood α of :math:`p(\lambda) \propto \lambda^{-\alpha}` on [μ, L], and its standard error.
 
-    With :math:`x = \ln(\lambda/\mu)` on :math:`[0, S]`, :math:`S = \ln\kappa`, the density of x is proportional
-    to :math:`e^{-(\alpha-1)x}`: an exponential family, whose likelihood is largest where the mean of x under the
-    law is the mean of x in the data, and whose Fisher information is the variance of x. Hence the error
+    For :math:`x = \ln(\lambda/\mu)` on :math:`[0, S]` with :math:`S = \ln\kappa`, the density is proportional to
+    :math:`e^{-(\alpha-1)x}`. This is an exponential family: the likelihood is largest when the mean of x under the law
+    equals the mean of x in the data, and the Fisher information is the variance of x. So n independent eigenvalues
+    have the standard error
 
     .. math:: \Delta\alpha = \frac{1}{\sqrt{n\,\mathrm{Var}_\alpha[x]}}
 
-    of n independent eigenvalues. It says nothing of how well a power law fits. None where there is no such α:
-    all eigenvalues, or nearly all, are equal.
+    which does not measure how well a power law fits.
+
+    Args:
+        eigenvalues: Positive eigenvalues, in increasing order.
+        weights: Share of each eigenvalue; sums to 1.
+        count: Number n of independent eigenvalues.
+
+    Returns:
+        α and its standard error, or None if all or nearly all eigenvalues are equal.
     """
     heights = np.log(eigenvalues / eigenvalues[0])
     span, mean = float(heights[-1]), float(weights @ heights)

@@ -1,4 +1,4 @@
-"""Quadrature and a spline for a density of ln|λ| on both sides of zero, with an atom at zero."""
+"""Quadrature points and a spline basis for a density of ln|λ| on both sides of zero, with an atom at zero."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from scipy.linalg import block_diag
 
 from eigencurve._arrays import Array
 
-NARROW = 0.01  # relative width of a bulk below which it has no shape on the log scale
+NARROW = 0.01  # relative width below which a bulk is too narrow for a density on the log scale
 
 _KNOTS_PER_OCTAVE = 3
-_MAX_INTERVALS = 150  # of the knots on one side; a tiny scale gets wider ones
+_MAX_INTERVALS = 150  # between the knots on one side; with a tiny scale they become wider
 _POINTS_PER_CELL = 4
 _OCTAVES_BELOW = 3
-_CURVATURE_LENGTH = 5.0  # e-folds of |λ|; 3 to 8 do about as well on the published spectra
+_CURVATURE_LENGTH = 5.0  # in e-folds of |λ|; values from 3 to 8 work about equally well on the published spectra
 
 
 @dataclass(frozen=True)
 class LogGrid:
-    """A measure with masses = widths · exp(basis @ z), and the roughness zᵀ penalty z of its log-density.
+    """A grid for measures with masses = widths · exp(basis @ z) and roughness zᵀ penalty z of the log-density.
 
     Attributes:
-        points: signed eigenvalues; an atom at zero, if there is one, comes last.
-        widths: quadrature weights in ln|λ|; 1 for the atom.
-        basis: cubic B-splines in ln|λ|, one set for each sign; the atom has a column of its own.
-        penalty: see :func:`curvature_penalty`; zero for the atom.
-        rank: rank of the penalty.
-        has_atom: whether the last point is an atom at zero.
+        points: Signed eigenvalues; the atom at zero, if there is one, comes last.
+        widths: Quadrature weights in ln|λ|; 1 for the atom.
+        basis: Cubic B-splines in ln|λ|, one set for each sign, and one column for the atom.
+        penalty: Roughness matrix, see :func:`curvature_penalty`; zero for the atom.
+        rank: Rank of the penalty.
+        has_atom: Whether the last point is an atom at zero.
     """
 
     points: Array
@@ -42,10 +42,10 @@ class LogGrid:
 
 
 def log_grid(nodes: Array, scale: float) -> LogGrid:
-    """The grid for a bulk of spectrum with these Gauss nodes.
+    """The grid for the bulk of a spectrum with these Gauss nodes.
 
-    It reaches half a spacing beyond the outermost nodes. Towards zero it ends three octaves below ``scale``,
-    or below the spacing of the nodes there if that is finer; what lies closer belongs to the atom.
+    It extends half a spacing beyond the outermost nodes. Towards zero it ends three octaves below ``scale`` or, if
+    that is smaller, below the spacing of the nodes there. Anything closer to zero belongs to the atom.
     """
     low, high = bulk_ends(nodes)
     floor = min(scale, _spacing_at_zero(nodes)) / 2**_OCTAVES_BELOW
@@ -55,7 +55,7 @@ def log_grid(nodes: Array, scale: float) -> LogGrid:
 
 
 def supported(grid: LogGrid, bound: Array, negligible: float = 1e-10) -> LogGrid:
-    """The grid without the points that cannot carry mass: a gap of the spectrum needs no low density."""
+    """The grid without the points that cannot have mass, so that gaps of the spectrum need no low density."""
     kept = bound > negligible
     has_atom = grid.has_atom and bool(kept[-1])
     columns = slice(0, len(grid.penalty) - (grid.has_atom and not has_atom))
@@ -64,26 +64,26 @@ def supported(grid: LogGrid, bound: Array, negligible: float = 1e-10) -> LogGrid
 
 
 def without_atom(grid: LogGrid) -> LogGrid:
-    """The grid less its atom at zero."""
+    """The grid without its atom at zero."""
     return supported(grid, np.append(np.ones(len(grid.points) - 1), 0.0)) if grid.has_atom else grid
 
 
 def bulk_ends(nodes: Array, reach: int = 3) -> tuple[float, float]:
-    """Half a mean spacing beyond the outermost nodes."""
+    """The ends of the bulk: half a mean spacing beyond the outermost nodes."""
     n = min(reach, len(nodes) - 1)
     below, above = (nodes[n] - nodes[0]) / n, (nodes[-1] - nodes[-1 - n]) / n
     return float(nodes[0] - below / 2), float(nodes[-1] + above / 2)
 
 
 def curvature_penalty(count: int, step: float) -> Array:
-    r"""Precision of the spline's coefficients when the curvature of the log-density g is correlated over ℓ.
+    r"""Precision matrix of the spline coefficients if the curvature of the log-density g is correlated over ℓ.
 
     .. math:: z^\top P z \approx \tfrac12 \int \ell\, g'''(v)^2 + g''(v)^2/\ell \; dv
 
-    is minus twice the log-probability of g'' as an Ornstein-Uhlenbeck process of variance 1 and correlation
+    This is minus twice the log-probability of g'' as an Ornstein-Uhlenbeck process of variance 1 and correlation
     length ℓ = 5 e-folds, written with differences of the coefficients z as in P-splines (Eilers & Marx,
-    Statist. Sci. 11, 1996). Below the resolution of the moments g goes on as a parabola, a log-normal
-    density, which within ℓ turns into a line, a power law.
+    Statist. Sci. 11, 1996). Below the resolution of the moments, g continues as a parabola (a log-normal density),
+    which turns into a line (a power law) within ℓ.
     """
     second, third = (np.diff(np.eye(count), order, axis=0) / step ** (order - 0.5) for order in (2, 3))
     penalty = (_CURVATURE_LENGTH * third.T @ third + second.T @ second / _CURVATURE_LENGTH) / 2
@@ -106,7 +106,7 @@ def _joined(parts: list[LogGrid]) -> LogGrid:
 
 
 def _side(sign: float, near: float, far: float, nodes: Array) -> LogGrid:
-    """The grid over near < sign·λ < far: Gauss-Legendre points between the knots and the nodes."""
+    """The grid over near < sign·λ < far, with Gauss-Legendre points between the knots and the nodes."""
     if far <= near * (1 + NARROW):
         return _NOTHING
     start, stop = np.log([near, far])
@@ -120,13 +120,13 @@ def _side(sign: float, near: float, far: float, nodes: Array) -> LogGrid:
 
 
 def _gauss_legendre(breaks: Array) -> tuple[Array, Array]:
-    """Points and weights of the Gauss-Legendre rule in each cell: the moments oscillate between nodes."""
+    """Points and weights of a Gauss-Legendre rule in each cell, because the moments oscillate between the nodes."""
     x, w = np.polynomial.legendre.leggauss(_POINTS_PER_CELL)
     half = np.diff(breaks)[:, None] / 2
     return (breaks[:-1, None] + half * (x + 1)).ravel(), (half * w).ravel()
 
 
 def _spacing_at_zero(nodes: Array) -> float:
-    """The smaller gap beside the node nearest to zero."""
+    """The smaller gap next to the node nearest to zero."""
     i = int(np.clip(np.argmin(np.abs(nodes)), 1, len(nodes) - 2))
     return float(np.min(np.diff(nodes[i - 1 : i + 2])))

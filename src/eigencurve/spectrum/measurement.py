@@ -1,4 +1,4 @@
-"""How a spectrum was measured: error bars and the numbers behind them, kept beside it in its file."""
+"""A record of how a spectrum was measured, with error bars, stored in the same file as the spectrum."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class OctaveShares:
     r"""The share of |λ| + weight decay in :math:`[\mu 2^i, \mu 2^{i+1})`, and its standard error.
 
     Attributes:
-        index: i, of the non-empty octaves.
-        lower: :math:`\mu 2^i`.
-        share: of the eigenvalues; sums to 1.
-        error: standard error, from the probes and from the steps together.
+        index: Index i of each non-empty octave.
+        lower: Lower edge :math:`\mu 2^i` of each octave.
+        share: Share of the eigenvalues in each octave; sums to 1.
+        error: Standard error of each share, from the number of probes and the number of steps.
     """
 
     index: IntArray
@@ -37,19 +37,19 @@ class OctaveShares:
 
 @dataclass(frozen=True, eq=False)
 class MeasurementRecord:
-    """What is known of a spectrum beside its eigenvalues; ``print`` shows a summary.
+    """How a spectrum was measured; ``print`` shows a summary.
 
     Attributes:
-        octaves: the share of every octave of |λ| + weight decay, with its standard error.
-        nodes, weights: the Gauss nodes of all probes, as they came.
-        alphas, betas: the tridiagonal of each probe; the last beta is the residual's norm.
-        num_products: of all probes.
-        num_distinct: how many of the nodes are not copies of another.
-        reason: why it stopped: ``"settled"``, ``"num_steps"`` or ``"exact"``.
-        moved: by how much the schedule moved over the last quarter of the steps, as the largest |ln f'/f|.
-        weight_decay, total_steps: that ``octaves`` and ``moved`` are for.
-        seconds: the time it took.
-        made_by: the command and the versions, where they are known.
+        octaves: Share of each octave of |λ| + weight decay, with its standard error.
+        nodes, weights: Raw Gauss nodes and weights of all probes.
+        alphas, betas: Tridiagonal matrix of each probe; the last beta is the norm of the residual.
+        num_products: Number of Hessian-vector products of all probes.
+        num_distinct: Number of nodes that are not copies of another node.
+        reason: Reason for stopping: ``"settled"``, ``"num_steps"`` or ``"exact"``.
+        moved: Change of the schedule over the last quarter of the steps, as the largest |ln f'/f|.
+        weight_decay, total_steps: Weight decay and number of training steps for which ``octaves`` and ``moved`` hold.
+        seconds: Duration of the measurement.
+        made_by: Command and versions, or an empty string if unknown.
     """
 
     octaves: OctaveShares
@@ -68,11 +68,11 @@ class MeasurementRecord:
 
     @property
     def why(self) -> str:
-        """Why it stopped, in a sentence."""
+        """The reason for stopping, as a sentence."""
         return {
-            "settled": f"the schedule moved by {self.moved:.2%} over the last quarter of the steps",
-            "num_steps": f"the steps were used up; the schedule still moved by {self.moved:.2%} over the last quarter",
-            "exact": "the Krylov space was exhausted: every eigenvalue that the probe sees was found",
+            "settled": f"the schedule changed by {self.moved:.2%} over the last quarter of the steps",
+            "num_steps": f"all steps were used; the schedule still changed by {self.moved:.2%} over the last quarter",
+            "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class MeasurementRecord:
 
 
 def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
-    """Flat arrays, numbers and strings; the tridiagonals of all probes one after the other."""
+    """The record as flat arrays, numbers and strings, with the tridiagonals of all probes concatenated."""
     octaves = measurement.octaves
     return {
         "octave_index": octaves.index, "octave_lower": octaves.lower, "octave_share": octaves.share,
@@ -100,10 +100,10 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
 
 
 def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
-    """The measurement that wrote ``fields``.
+    """Restore the record from the fields of :func:`to_fields`.
 
     Raises:
-        KeyError, TypeError, ValueError: fields that are missing or of another kind.
+        KeyError, TypeError, ValueError: A field is missing or invalid.
     """
     reason, moved = str(fields["reason"]), float(fields["moved"])
     if reason not in REASONS:
@@ -143,5 +143,5 @@ def _parts(values: Any, lengths: Any) -> tuple[Array, ...]:
     ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
     array = _vector(values)
     if len(ends) == 0 or ends[-1] != len(array):
-        raise ValueError("the tridiagonals of the measurement are not as long as they say")
+        raise ValueError("the lengths of the tridiagonals do not add up to the number of their entries")
     return tuple(frozen(part) for part in np.split(array, ends[:-1]))

@@ -1,4 +1,4 @@
-"""The smooth measure behind the moments that a Lanczos tridiagonal knows."""
+"""Fit a smooth measure to the moments that a Lanczos tridiagonal determines."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy.interpolate import PchipInterpolator
 from eigencurve._arrays import Array
 from eigencurve.spectrum.log_grid import LogGrid, bulk_ends, log_grid, supported, without_atom
 
-_CURVATURES = (0.1, 1.0)  # where τ may lie: a larger one, earned at the bulk's edges, misleads near zero
+_CURVATURES = (0.1, 1.0)  # range of τ; a larger one fits the edges of the bulk better, but misleads near zero
 _MAX_NOISE = 0.1
 _ATOM_MASSES = 10
-_IMPROBABLE = 20.0  # cost above the least one at which heavier atoms need no fit
+_IMPROBABLE = 20.0  # cost above the smallest one at which heavier atoms are not tried
 _EXACT_MOMENTS = 3
 _TILTS = 10
-# In A diag(q) Aᵀ, rows scaled to variance 1; what lies below are moments of the converged nodes.
+# Smallest relative eigenvalue of A diag(q) Aᵀ, rows scaled to variance 1; those below it belong to the converged nodes.
 _RANK_TOLERANCE = 1e-7
 _METRIC_UPDATES = 4
 _VARIANCE_UPDATES = 6
@@ -29,15 +29,15 @@ _RIDGE = 1e-8
 
 @dataclass(frozen=True)
 class Variances:
-    """σ², of the noise in a mass over that mass, and τ², of the curvature of the log-density."""
+    """Variance σ² of the noise in a mass relative to that mass, and variance τ² of the curvature of the log-density."""
 
     noise: float
     curvature: float
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Find z with rows @ masses(z) = values + noise; the noise is white, of variance σ²."""
+class MomentProblem:
+    """The problem of finding z with rows @ masses(z) = values + noise, where the noise is white with variance σ²."""
 
     grid: LogGrid
     rows: Array
@@ -46,7 +46,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Fit:
-    """A vector of coefficients z, its masses, and the residual values - rows @ masses."""
+    """A vector of coefficients z, its masses, and the residual ``values - rows @ masses``."""
 
     coefficients: Array
     masses: Array
@@ -64,30 +64,30 @@ def fit_bulk(
 ) -> tuple[Array, Array]:
     r"""Points and masses of the bulk of a spectrum, from the tridiagonal's moments.
 
-    n eigenvalues seen through one start vector are a smooth density plus white noise, whose variance is σ²
-    times the mass, σ² ~ 1/n. The coefficients z of the log-density maximise the posterior
+    Seen through one start vector, n eigenvalues are a smooth density plus white noise whose variance is σ² times the
+    mass, with σ² ~ 1/n. The coefficients z of the log-density maximise the posterior
 
     .. math:: -2\log p = (b - Aq)^\top (\sigma^2 A\,\mathrm{diag}(q)A^\top)^{-1} (b - Aq) + z^\top P z/\tau^2
 
-    with A, b of :func:`known_moments` and q, P of :class:`LogGrid`; σ² and τ² are those of largest evidence
-    (MacKay, Neural Comput. 4, 1992). The moments hardly tell an atom at zero from a peak. So the result is
-    the average over the atom's mass, uniform up to the Christoffel bound, each weighted by its largest p.
-    A last correction of order σ makes mass, mean and second moment exact.
+    where A, b come from :func:`known_moments` and q, P from :class:`LogGrid`. σ² and τ² maximise the evidence (MacKay,
+    Neural Comput. 4, 1992). The moments hardly distinguish an atom at zero from a peak. So the result is an average
+    over the mass of the atom, uniform up to the Christoffel bound, with each fit weighted by its posterior. A final
+    correction of order σ makes mass, mean and second moment exact.
 
-    Where σ > 0.1, the bulk has about a hundred eigenvalues or is no smooth density: its nodes are returned,
-    as they are where that last correction fails.
+    If σ > 0.1, the bulk has only about a hundred eigenvalues or has no smooth density, and its nodes are returned
+    unchanged. The same happens if the final correction fails.
 
     Args:
-        alphas: diagonal of the tridiagonal.
-        betas: its off-diagonal.
-        nodes: its eigenvalues.
-        vectors: its eigenvectors, in columns.
-        bulk: the nodes that are not converged.
-        scale: |λ| below which it does not matter how the mass is spread.
-        smoothness: τ; None for the one of largest evidence in [0.1, 1].
+        alphas: Diagonal of the tridiagonal matrix.
+        betas: Off-diagonal of the tridiagonal matrix.
+        nodes: Eigenvalues of the tridiagonal matrix.
+        vectors: Eigenvectors of the tridiagonal matrix, in columns.
+        bulk: Slice of the nodes that have not converged.
+        scale: Value of |λ| below which it does not matter how the mass is distributed.
+        smoothness: Standard deviation τ; None for the value in [0.1, 1] with the largest evidence.
 
     Returns:
-        Points and masses >= 0; the masses sum to the weight of the bulk's nodes.
+        Points and non-negative masses; the masses sum to the weight of the bulk's nodes.
     """
     weights = vectors[0, bulk] ** 2
     grid = log_grid(nodes[bulk], scale)
@@ -106,7 +106,7 @@ def fit_bulk(
 
 
 def orthonormal_polynomials(x: Array, alphas: Array, betas: Array, largest: float = 1e100) -> Array:
-    r"""The polynomials p_0 … p_{k-1} of the tridiagonal, one a row, cut off at ±largest.
+    r"""The orthonormal polynomials p_0 … p_{k-1} of the tridiagonal, one per row, clipped to ±largest.
 
     .. math:: \beta_j p_j(x) = (x - \alpha_{j-1})\, p_{j-1}(x) - \beta_{j-1} p_{j-2}(x), \qquad p_0 = 1
     """
@@ -118,25 +118,25 @@ def orthonormal_polynomials(x: Array, alphas: Array, betas: Array, largest: floa
 
 
 def christoffel(x: Array, alphas: Array, betas: Array) -> Array:
-    """1/Σ_j p_j(x)², the largest mass that a measure with these moments can have at x."""
+    """The Christoffel function 1/Σ_j p_j(x)², the largest mass that a measure with these moments can have at x."""
     return np.asarray(1 / np.sum(orthonormal_polynomials(x, alphas, betas) ** 2, axis=0))
 
 
 def known_moments(points: Array, alphas: Array, betas: Array, vectors: Array) -> tuple[Array, Array]:
-    r"""A and b of A q = b: the moments up to degree 2k - 2 that the masses q of the bulk should have.
+    r"""A and b of the equations A q = b for the moments up to degree 2k - 2 of the masses q of the bulk.
 
     .. math:: \sum_i q_i\, p_j(x_i) = \sum_a S_{0a} S_{ja}, \qquad
               \sum_i q_i\, p_{k-1}(x_i)\, p_j(x_i) = \sum_a S_{k-1,a} S_{ja}
 
-    where a runs over the bulk's nodes. Over all nodes the sums on the right are δ_{0j} and δ_{k-1,j}; the
-    converged nodes, taken for eigenvalues, are left out on both sides.
+    where a runs over the nodes of the bulk. Over all nodes the sums on the right would be δ_{0j} and δ_{k-1,j}. The
+    converged nodes count as eigenvalues and are left out on both sides.
     """
     p, s = orthonormal_polynomials(points, alphas, betas), vectors
     return np.concatenate([p, p[-1] * p[1:]]), np.concatenate([s @ s[0], s[1:] @ s[-1]])
 
 
 def interpolated_masses(grid: LogGrid, nodes: Array, weights: Array, scale: float) -> Array:
-    """A first guess: the distribution function, half its jump at each node, by PCHIP in asinh(λ/scale)."""
+    """A first guess: PCHIP in asinh(λ/scale) through the middle of each jump of the distribution function."""
     low, high = bulk_ends(nodes)
     u = np.arcsinh(np.concatenate([[low], nodes, [high]]) / scale)
     total = weights.sum()
@@ -150,27 +150,27 @@ def interpolated_masses(grid: LogGrid, nodes: Array, weights: Array, scale: floa
 
 
 def reconciled(masses: Array, rows: Array, values: Array) -> Array:
-    """The masses q exp(Aᵀμ) with A q exp(Aᵀμ) = b, nearest to q in relative entropy, by Newton's method."""
+    """The masses q exp(Aᵀμ) that satisfy A q exp(Aᵀμ) = b, closest to q in relative entropy (Newton's method)."""
     for _ in range(_TILTS):
         multipliers = np.linalg.lstsq((rows * masses) @ rows.T, values - rows @ masses, rcond=1e-12)[0]
         masses = masses * np.exp(np.clip(multipliers @ rows, -1, 1))
     return masses
 
 
-def _whitened(grid: LogGrid, rows: Array, values: Array, masses: Array) -> Problem:
-    """The moments in a basis where A diag(q) Aᵀ = I; combinations that vanish on the bulk are left out."""
+def _whitened(grid: LogGrid, rows: Array, values: Array, masses: Array) -> MomentProblem:
+    """The moments in a basis in which A diag(q) Aᵀ = I, without the combinations that vanish on the bulk."""
     scale = 1 / np.sqrt(rows**2 @ masses)
     rows, values = rows * scale[:, None], values * scale
     variances, axes = np.linalg.eigh((rows * masses) @ rows.T)
     kept = variances > _RANK_TOLERANCE * variances[-1]
     whitener = (axes[:, kept] / np.sqrt(variances[kept])).T
-    return Problem(grid, whitener @ rows, whitener @ values)
+    return MomentProblem(grid, whitener @ rows, whitener @ values)
 
 
 def _fit_with_variances(
     grid: LogGrid, rows: Array, values: Array, masses: Array, smoothness: float | None
-) -> tuple[Problem, Fit, Variances]:
-    """Alternate between the noise's metric A diag(q) Aᵀ, the variances, and the fit."""
+) -> tuple[MomentProblem, Fit, Variances]:
+    """Alternate between the metric A diag(q) Aᵀ of the noise, the variances, and the fit."""
     variances = Variances(1e-5, smoothness**2 if smoothness else 0.25)
     z = _log_coefficients(grid, masses)
     for _ in range(_METRIC_UPDATES):
@@ -184,12 +184,12 @@ def _fit_with_variances(
     return problem, fit, variances
 
 
-def _updated(problem: Problem, fit: Fit, variances: Variances, smoothness: float | None) -> Variances:
-    r"""A step to larger evidence (MacKay 1992).
+def _updated(problem: MomentProblem, fit: Fit, variances: Variances, smoothness: float | None) -> Variances:
+    r"""One update of the variances towards larger evidence (MacKay 1992).
 
     .. math:: \sigma^2 = |r|^2 / (m - \gamma), \qquad \tau^2 = z^\top P z / \gamma_P
 
-    with m moments, γ directions of z that they determine, and γ_P of these in the range of P.
+    for m moments that determine γ directions of z, γ_P of them in the range of P.
     """
     penalty, z = problem.grid.penalty, fit.coefficients
     jacobian = _jacobian(problem, fit)
@@ -202,12 +202,12 @@ def _updated(problem: Problem, fit: Fit, variances: Variances, smoothness: float
     return Variances(noise, float(np.clip(z @ penalty @ z / determined, low**2, high**2)))
 
 
-def _average_over_atoms(problem: Problem, fit: Fit, variances: Variances, largest: float) -> Array:
-    """Mean of the fits with the atom at zero held at ten masses between 0 and ``largest``."""
+def _average_over_atoms(problem: MomentProblem, fit: Fit, variances: Variances, largest: float) -> Array:
+    """Weighted mean of ten fits, with the mass of the atom at zero fixed at values between 0 and ``largest``."""
     grid, z = without_atom(problem.grid), fit.coefficients[:-1]
     costs, measures = [], []
     for mass in largest * (np.arange(_ATOM_MASSES) + 0.5) / _ATOM_MASSES:
-        rest = Problem(grid, problem.rows[:, :-1], problem.values - mass * problem.rows[:, -1])
+        rest = MomentProblem(grid, problem.rows[:, :-1], problem.values - mass * problem.rows[:, -1])
         fit = _maximise(rest, z, variances)
         z = fit.coefficients
         costs.append(_cost(rest, fit, variances))
@@ -218,8 +218,8 @@ def _average_over_atoms(problem: Problem, fit: Fit, variances: Variances, larges
     return np.asarray(posterior @ np.array(measures) / posterior.sum())
 
 
-def _maximise(problem: Problem, z: Array, variances: Variances) -> Fit:
-    """Levenberg-Marquardt from z, to within a small part of the posterior's width."""
+def _maximise(problem: MomentProblem, z: Array, variances: Variances) -> Fit:
+    """Maximise the posterior from z by Levenberg-Marquardt, to a small fraction of the posterior's width."""
     fit, damping = _evaluated(problem, z), 1e-6
     for _ in range(_NEWTON_STEPS):
         before = fit
@@ -229,8 +229,8 @@ def _maximise(problem: Problem, z: Array, variances: Variances) -> Fit:
     return fit
 
 
-def _step(problem: Problem, fit: Fit, variances: Variances, damping: float) -> tuple[Fit, float]:
-    """One step that does not raise the cost, and the damping to begin the next one with."""
+def _step(problem: MomentProblem, fit: Fit, variances: Variances, damping: float) -> tuple[Fit, float]:
+    """One step that does not increase the cost, and the damping for the next step."""
     z, limit = fit.coefficients, _cost(problem, fit, variances)
     jacobian = _jacobian(problem, fit)
     hessian = _hessian(problem, jacobian.T @ jacobian, variances)
@@ -244,30 +244,30 @@ def _step(problem: Problem, fit: Fit, variances: Variances, damping: float) -> t
     return fit, damping
 
 
-def _evaluated(problem: Problem, z: Array) -> Fit:
+def _evaluated(problem: MomentProblem, z: Array) -> Fit:
     masses = problem.grid.widths * np.exp(np.clip(problem.grid.basis @ z, -100, 20))
     return Fit(z, masses, problem.values - problem.rows @ masses)
 
 
-def _cost(problem: Problem, fit: Fit, variances: Variances) -> float:
-    """|r|²/σ² + zᵀPz/τ²."""
+def _cost(problem: MomentProblem, fit: Fit, variances: Variances) -> float:
+    """The cost |r|²/σ² + zᵀPz/τ²."""
     z, r = fit.coefficients, fit.residual
     return float(r @ r / variances.noise + z @ problem.grid.penalty @ z / variances.curvature)
 
 
-def _jacobian(problem: Problem, fit: Fit) -> Array:
-    """∂(A q)/∂z."""
+def _jacobian(problem: MomentProblem, fit: Fit) -> Array:
+    """The Jacobian ∂(A q)/∂z."""
     return np.asarray((problem.grid.basis.T @ (problem.rows * fit.masses).T).T)
 
 
-def _hessian(problem: Problem, information: Array, variances: Variances) -> Array:
-    """JᵀJ/σ² + P/τ², half the second derivative of the cost, with a ridge for what neither determines."""
+def _hessian(problem: MomentProblem, information: Array, variances: Variances) -> Array:
+    """JᵀJ/σ² + P/τ², half the second derivative of the cost, with a ridge for directions that neither determines."""
     ridge = _RIDGE * np.eye(len(information))
     return information / variances.noise + problem.grid.penalty / variances.curvature + ridge
 
 
 def _log_coefficients(grid: LogGrid, masses: Array) -> Array:
-    """Coefficients of a log-density close to these masses: weighted least squares with a little smoothing."""
+    """Coefficients of a log-density close to these masses, by weighted least squares with a little smoothing."""
     weighted = grid.basis.T * masses
     smoothing = 1e-6 * masses.sum() * (grid.penalty + 1e-6 * np.eye(len(grid.penalty)))
     target = weighted @ np.log(masses / grid.widths)

@@ -1,4 +1,4 @@
-"""Power-law spectra: fitted to a measured spectrum, or assumed in place of one."""
+"""Power-law spectra, fitted to a measured spectrum or assumed instead of one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class PowerLaw:
     r"""Eigenvalues distributed as :math:`p(\lambda) \propto (\mu/\lambda)^\alpha` on [μ, L].
 
     Attributes:
-        alpha: the exponent; above 1 the small eigenvalues outnumber the large ones in every octave.
-        mu: the smallest eigenvalue, above 0 (about the weight decay).
-        L: the largest eigenvalue, above mu.
-        alpha_error: standard error of alpha where it was fitted.
-        distance: where it was fitted, the largest gap between the two distribution functions (Kolmogorov).
+        alpha: Exponent. Above 1, each octave has fewer eigenvalues than the one below it.
+        mu: Smallest eigenvalue, above 0; about the weight decay.
+        L: Largest eigenvalue, above mu.
+        alpha_error: Standard error of a fitted alpha, otherwise None.
+        distance: Kolmogorov distance (largest gap between the distribution functions) of a fitted law, otherwise None.
 
-    Reference: arXiv:2110.14109, Eq. (power_law) in Corollary 1, where α > 1; any real α is accepted here.
+    Reference: arXiv:2110.14109, Eq. (power_law) in Corollary 1, which has α > 1; here α can be any real number.
 
     >>> law = PowerLaw(alpha=1.5, mu=5e-4, L=100.0)
     >>> round(float(law.cumulative(0.1)), 4)
@@ -59,14 +59,16 @@ class PowerLaw:
         x = np.log(np.clip(eigenvalues, self.mu, self.L) / self.mu)
         span, rate = math.log(self.kappa), self.alpha - 1
         if abs(rate) * span < 1e-12:
-            return np.asarray(x / span)
-        if rate > 0:
-            return np.asarray(np.expm1(-rate * x) / math.expm1(-rate * span))
-        # The same ratio times exp(-|rate| span): no overflow for steeply rising laws.
-        return np.asarray(np.exp(-rate * (x - span)) * np.expm1(rate * x) / math.expm1(rate * span))
+            share = x / span
+        elif rate > 0:
+            share = np.expm1(-rate * x) / math.expm1(-rate * span)
+        else:  # the same ratio with numerator and denominator times exp(-|rate| span), which cannot overflow
+            share = np.exp(-rate * (x - span)) * np.expm1(rate * x) / math.expm1(rate * span)
+        # NumPy and math may round the same logarithm differently.
+        return np.where(np.asarray(eigenvalues) < self.L, np.minimum(share, 1.0), 1.0)
 
     def spectrum(self, num: int = 1024, dim: int | None = None) -> Spectrum:
-        """``num`` eigenvalues, equally spaced in ln λ from mu to L, each with the law's share around it."""
+        """A spectrum of ``num`` eigenvalues, equally spaced in ln λ from mu to L, each with the share of its cell."""
         count = _check.whole("PowerLaw.spectrum", "num", num, minimum=2)
         eigenvalues = np.geomspace(self.mu, self.L, count)
         eigenvalues[0], eigenvalues[-1] = self.mu, self.L
@@ -76,14 +78,14 @@ class PowerLaw:
 
 
 def fit_power_law(spectrum: Spectrum) -> PowerLaw:
-    """The power law on the spectrum's own range [μ, L] that makes its eigenvalues likeliest.
+    """Fit a power law on the range [μ, L] of a spectrum, by maximum likelihood over α.
 
-    Maximum likelihood over α (see :func:`eigencurve.spectrum.likelihood.exponent_and_error`). The standard error
-    counts ``spectrum.dim`` independent eigenvalues, or the number of nodes where the dimension is not known;
-    ``distance`` tells how well the law fits.
+    See :func:`eigencurve.spectrum.likelihood.exponent_and_error`. The standard error assumes ``spectrum.dim``
+    independent eigenvalues or, if the dimension is unknown, as many as there are nodes. ``distance`` measures how well
+    the law fits.
 
     Raises:
-        ValueError: κ = 1, a spectrum that is not positive, or nearly all eigenvalues equal.
+        ValueError: The spectrum is not positive, or all or nearly all eigenvalues are equal.
 
     >>> law = fit_power_law(PowerLaw(1.5, 1e-3, 10.0).spectrum(num=2000))
     >>> round(law.alpha, 3)
@@ -93,7 +95,7 @@ def fit_power_law(spectrum: Spectrum) -> PowerLaw:
     count = len(spectrum) if spectrum.dim is None else spectrum.dim
     fitted = exponent_and_error(spectrum.eigenvalues, spectrum.weights, count)
     if fitted is None:
-        remedy = "One eigenvalue, or nearly all of them equal, has no exponent."
+        remedy = "A single eigenvalue, or nearly equal ones, have no exponent."
         _check.refuse("fit_power_law", "spectrum", "spread between mu and L (kappa > 1)", spectrum, remedy)
     alpha, error = fitted
     law = PowerLaw(alpha, spectrum.mu, spectrum.L)

@@ -1,4 +1,4 @@
-"""From the Lanczos tridiagonal (α, β) to Gauss nodes, and on to a spectrum that is right on the log scale."""
+"""From the Lanczos tridiagonal (α, β) to Gauss nodes and to a spectrum that is accurate on the log scale."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from eigencurve.spectrum.log_grid import NARROW
 from eigencurve.spectrum.moment_fit import fit_bulk
 from eigencurve.spectrum.spectrum import Spectrum
 
-# When a node counts as converged: see `sharpen`. A wrong atom of weight w disturbs the moments by about
-# w·(residual/spacing)², which the noise σ·√w of a spectrum hides if √w·(residual/spacing)² is well below σ.
+# When a node counts as converged, see `sharpen`. A node of weight w that is wrongly kept changes the moments by about
+# w·(residual/spacing)², which is below the noise σ·√w of a spectrum if √w·(residual/spacing)² is well below σ.
 _RESIDUAL_PER_SPACING = 0.3
 _RESIDUAL_TIMES_ROOT = 0.01
-_MIN_BULK = 8  # fewer nodes than this say little about a density
-_BREAKDOWN = 1e-13  # β below this part of the largest |θ| is rounding
+_MIN_BULK = 8  # fewer nodes do not determine a density
+_BREAKDOWN = 1e-13  # a β below this fraction of the largest |θ| is rounding error
 
 
 def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]:
@@ -29,11 +29,11 @@ def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]
     the start vector. Reference: Golub & Welsch, Math. Comp. 23 (1969).
 
     Args:
-        alphas: diagonal of T, k numbers.
-        betas: off-diagonal of T, k - 1 numbers; the norm of the last residual may follow and is not used.
+        alphas: Diagonal of T, k numbers.
+        betas: Off-diagonal of T, k - 1 numbers. A k-th number, the norm of the last residual, is ignored.
 
     Returns:
-        Nodes, ascending, and weights, which sum to 1.
+        Nodes in ascending order, and weights that sum to 1.
 
     >>> gauss_quadrature([1.0, 1.0], [1.0])
     (array([0., 2.]), array([0.5, 0.5]))
@@ -45,37 +45,38 @@ def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]
 def sharpen(
     alphas: ArrayLike, betas: ArrayLike, scale: float, smoothness: float | None = None, dim: int | None = None
 ) -> Spectrum:
-    r"""A spectrum with the moments of a Lanczos tridiagonal that is accurate in log|λ| down to ``scale``.
+    r"""Estimate a spectrum from a Lanczos tridiagonal, accurate in log|λ| down to ``scale``.
 
-    Gauss nodes are not eigenvalues: near zero they leave whole octaves empty. The converged nodes at both
-    ends are kept. For the rest, the bulk, the density of ln|λ| on either side of zero and an atom at zero
-    are estimated from the moments that the tridiagonal knows; see :func:`fit_bulk`.
+    Gauss nodes are not eigenvalues: near zero they leave whole octaves empty. So only the converged nodes at both ends
+    are kept. For the bulk between them, the density of ln|λ| on either side of zero and an atom at zero are estimated
+    from the moments that the tridiagonal determines; see :func:`fit_bulk`. The schedule of arXiv:2110.14109 needs the
+    mass in every octave of |λ| + weight decay.
 
-    A node θ_i of weight w_i = S_{0i}² counts as converged when its residual is small against the mean spacing
-    of its neighbours, all the more so the heavier it is:
+    A node θ_i of weight w_i = S_{0i}² counts as converged if its residual is small compared with the mean spacing of
+    its neighbours. The limit is stricter for heavier nodes:
 
     .. math:: \beta_k |S_{k-1,i}| \le \min(0.3,\; 0.01\, w_i^{-1/4})\, \overline{\Delta\theta}_i
 
-    Without β_k, β_{k-1} stands for it. The Gauss rule itself is returned if fewer than eight nodes are left,
-    if they lie within 1% of each other, or if some β_j = 0 says that Lanczos had found everything. What for:
-    the schedule of arXiv:2110.14109 needs the mass in every octave of |λ| + weight decay.
+    If β_k is not given, β_{k-1} is used in its place. The Gauss rule itself is returned if the bulk has fewer than
+    eight nodes, if they are within 1 % of each other, or if some β_j = 0, which means that Lanczos found every
+    eigenvalue.
 
     Args:
-        alphas: diagonal of T, k numbers.
-        betas: off-diagonal of T, k - 1 numbers, and preferably the norm of the last residual.
-        scale: |λ| below which it does not matter how the mass is spread, about the weight decay.
-        smoothness: standard deviation τ of the curvature of the log-density, per squared e-fold of |λ|; None
-            lets the moments choose it.
-        dim: the number of parameters, kept in the result.
+        alphas: Diagonal of T, k numbers.
+        betas: Off-diagonal of T, k - 1 numbers, preferably followed by the norm of the last residual.
+        scale: Value of |λ| below which it does not matter how the mass is distributed; about the weight decay.
+        smoothness: Standard deviation τ of the curvature of the log-density, per squared e-fold of |λ|; None to
+            estimate it from the moments.
+        dim: Number of parameters, stored in the result.
 
     Returns:
-        The spectrum, with signed eigenvalues: :func:`prepare` comes next.
+        The spectrum with signed eigenvalues, for :func:`prepare`.
 
     Raises:
-        ValueError: tridiagonal entries that are not finite, a negative β, or lengths that do not fit.
+        ValueError: An entry is not finite, a β is negative, or the lengths do not match.
     """
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
-    floor = _check.positive("sharpen", "scale", scale, "Give the weight decay, or the smallest curvature that matters.")
+    floor = _check.positive("sharpen", "scale", scale, "Pass the weight decay, or the smallest curvature that matters.")
     tau = None if smoothness is None else _check.positive("sharpen", "smoothness", smoothness)
     nodes, vectors = _eigenpairs(alpha, beta)
     bulk = _unconverged(nodes, vectors, _residual_norm(beta))
@@ -87,7 +88,7 @@ def sharpen(
 
 
 def _tridiagonal(function: str, alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]:
-    """Both as checked arrays: k diagonal entries, and k - 1 or k others."""
+    """Check α and β: k diagonal entries, and k - 1 or k others."""
     alpha = _check.vector(function, "alphas", alphas)
     beta = np.zeros(0) if np.size(betas) == 0 else _check.vector(function, "betas", betas)
     if len(beta) not in (len(alpha) - 1, len(alpha)):
@@ -98,29 +99,29 @@ def _tridiagonal(function: str, alphas: ArrayLike, betas: ArrayLike) -> tuple[Ar
 
 
 def _eigenpairs(alphas: Array, betas: Array) -> tuple[Array, Array]:
-    """θ and S of T = S diag(θ) Sᵀ, θ ascending."""
+    """θ and S of T = S diag(θ) Sᵀ, with θ ascending."""
     nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
     return nodes, vectors
 
 
 def _broke_down(nodes: Array, betas: Array) -> bool:
-    """Whether a negligible β splits T: the leading block then spans an invariant subspace."""
+    """Whether a negligible β splits T, so that the leading block spans an invariant subspace."""
     return bool(np.any(betas <= _BREAKDOWN * np.max(np.abs(nodes))))
 
 
 def _has_shape(nodes: Array) -> bool:
-    """Whether the nodes are many enough, and spread enough on the log scale, to speak of a density."""
+    """Whether there are enough nodes, spread widely enough on the log scale, to determine a density."""
     straddle = len(nodes) > 0 and nodes[0] <= 0 <= nodes[-1]
     return len(nodes) >= _MIN_BULK and (straddle or np.ptp(nodes) > NARROW * np.min(np.abs(nodes)))
 
 
 def _residual_norm(betas: Array) -> float:
-    """β_k, or β_{k-1} in its place; 0 for a single step without it."""
+    """β_k if it is given, otherwise β_{k-1}; 0 after a single step without it."""
     return float(betas[-1]) if len(betas) else 0.0
 
 
 def _unconverged(nodes: Array, vectors: Array, residual_norm: float) -> slice:
-    """The nodes between the converged ones at the lower and at the upper end."""
+    """The nodes between the converged ones at both ends."""
     residuals, fourth_root = residual_norm * np.abs(vectors[-1]), np.sqrt(np.abs(vectors[0]))
     allowed = np.minimum(_RESIDUAL_PER_SPACING * fourth_root, _RESIDUAL_TIMES_ROOT)
     (loose,) = np.nonzero(residuals * fourth_root > allowed * _spacings(nodes))
@@ -128,7 +129,7 @@ def _unconverged(nodes: Array, vectors: Array, residual_norm: float) -> slice:
 
 
 def _spacings(nodes: Array, reach: int = 3) -> Array:
-    """Mean spacing of the nodes up to ``reach`` places away, so that a close pair does not look isolated."""
+    """Mean spacing of the nodes up to ``reach`` places away, so that a close pair does not count as isolated."""
     index = np.arange(len(nodes))
     low, high = np.maximum(index - reach, 0), np.minimum(index + reach, len(nodes) - 1)
     return np.asarray((nodes[high] - nodes[low]) / np.maximum(high - low, 1))

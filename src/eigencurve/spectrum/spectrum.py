@@ -1,4 +1,4 @@
-"""The eigenvalue distribution of a Hessian, and what is done to it before a schedule is made."""
+"""Spectrum, the eigenvalue distribution of a Hessian, and ``prepare``, which makes it positive."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ NEGATIVES = ("abs", "drop", "error")
 class Spectrum:
     r"""A distribution of eigenvalues: weight :math:`w_j` at :math:`\lambda_j`, with :math:`\sum_j w_j = 1`.
 
-    The eigenvalues are those of a Hessian as it was measured: they may be negative. :func:`prepare` turns them
-    into the positive ones that a schedule needs. An eigenvalue of weight zero is kept and counts for ``mu`` and
-    ``L``: an estimate can find an eigenvalue whose share is too small to write down.
+    Measured eigenvalues of a Hessian may be negative. :func:`prepare` turns them into the positive ones that a schedule
+    needs. An eigenvalue of weight zero is kept and counts for ``mu`` and ``L``, because an estimate can find an
+    eigenvalue whose share underflows to zero.
 
     Args:
-        eigenvalues: real numbers in any order; sorted here.
-        weights: the share of each, not negative; divided by their sum here.
-        dim: the number of parameters d, where it is known.
+        eigenvalues: Real eigenvalues in any order; stored sorted.
+        weights: Share of each eigenvalue, not negative; stored divided by their sum.
+        dim: Number of parameters d, or None if unknown.
 
     Raises:
-        ValueError: a value that is not finite, a negative weight, all weights zero, different lengths.
+        ValueError: A value is not finite, a weight is negative, all weights are zero, or the lengths differ.
 
     >>> s = Spectrum([4.0, 1.0], [1, 3])
     >>> s.eigenvalues, s.weights
@@ -57,7 +57,7 @@ class Spectrum:
         """The exact spectrum of a real symmetric matrix.
 
         Raises:
-            ValueError: a matrix that is not square, not finite, or not symmetric to 1e-8 of its largest entry.
+            ValueError: The matrix is not square, not finite, or not symmetric to within 1e-8 of its largest entry.
         """
         eigenvalues = np.linalg.eigvalsh(_symmetric(matrix))
         return cls(eigenvalues, np.ones_like(eigenvalues), dim=len(eigenvalues))
@@ -79,11 +79,11 @@ class Spectrum:
         return self.L / self.mu
 
     def describe(self, weight_decay: float | None = None) -> SpectrumDescription:
-        """d, κ, the share of every octave, the fraction negative, the extra term and the power law, to print.
+        """A printable description: d, κ, the share of every octave, the extra term and the power-law exponent.
 
         Args:
-            weight_decay: where given, the spectrum is prepared with it first (the fraction negative is still
-                that of the spectrum as measured). A spectrum that is not positive needs it.
+            weight_decay: Weight decay to :func:`prepare` the spectrum with first, required if it is not positive. The
+                fraction of negative eigenvalues is always that of the unprepared spectrum.
         """
         prepared = self if weight_decay is None else prepare(self, weight_decay)
         require_positive("describe", prepared)
@@ -111,21 +111,21 @@ class Spectrum:
 
 
 def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs") -> Spectrum:
-    r"""The positive spectrum that a schedule is made from.
+    r"""Make a measured spectrum positive, as a schedule needs it.
 
     .. math:: \lambda_j \leftarrow |\lambda_j| + \text{weight decay}
 
-    Near a minimum the negative eigenvalues are small and due to not standing right at it, so the paper takes
-    their absolute value; the L2 term adds the weight decay to every eigenvalue.
+    Close to a minimum the negative eigenvalues are small and arise only because the minimum is not reached exactly, so
+    the paper takes their absolute value. The L2 term adds the weight decay to every eigenvalue.
 
     Args:
-        spectrum: eigenvalues as measured.
-        weight_decay: of the training run that the schedule is for, not negative.
-        negatives: ``"abs"`` (the paper's choice), ``"drop"`` (leave out the negative ones, and the zero ones
-            where there is no weight decay) or ``"error"`` (refuse a spectrum that has any).
+        spectrum: Measured spectrum.
+        weight_decay: Weight decay of the training run that the schedule is for, not negative.
+        negatives: ``"abs"`` to take absolute values, as the paper does; ``"drop"`` to remove negative eigenvalues and,
+            without weight decay, zeros; ``"error"`` to raise an error if there are any.
 
     Raises:
-        ValueError: the smallest eigenvalue is still not positive, or nothing is left.
+        ValueError: The smallest eigenvalue is still not positive, or no eigenvalue is left.
 
     Reference: arXiv:2110.14109, Appendix "Settings for Eigencurve", phase 3.
 
@@ -150,7 +150,7 @@ def _without_negatives(spectrum: Spectrum, weight_decay: float) -> Spectrum:
     keep = (spectrum.eigenvalues >= 0) & (spectrum.eigenvalues + weight_decay > 0)
     share = float(spectrum.weights[keep].sum())
     if share == 0:
-        remedy = "Nothing is left after negatives='drop'; use negatives='abs'."
+        remedy = "Nothing is left after negatives='drop': use negatives='abs'."
         _check.refuse("prepare", "spectrum", "positive somewhere", spectrum, remedy)
     dim = None if spectrum.dim is None else max(1, round(spectrum.dim * share))
     return Spectrum(spectrum.eigenvalues[keep], spectrum.weights[keep], dim)
@@ -169,7 +169,7 @@ def _checked_weights(weights: Array, count: int) -> Array:
 
 
 def _normalised(weights: Array) -> Array:
-    """Weights over their sum; left as they are, bit for bit, where they sum to 1 already."""
+    """Weights divided by their sum, or unchanged to the last bit if they already sum to 1."""
     total = math.fsum(weights)
     return weights if abs(total - 1) <= 4 * np.finfo(np.float64).eps else weights / total
 

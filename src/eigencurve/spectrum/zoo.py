@@ -1,4 +1,4 @@
-"""Spectra that this project measured itself, shipped with it: a schedule to start from without a measurement."""
+"""The zoo: measured spectra that ship with eigencurve, for a schedule without a measurement of your own."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """What a shipped spectrum was measured on."""
+    """The network and data that a shipped spectrum was measured on."""
 
     network: str
     data: str
     weight_decay: float
 
 
-# All but the first were trained on 2,560 images that had been stored as JPEG; results/spectra.md and
-# results/spectra-unshrunk.md have the whole story.
+# All networks but the first were trained on 2,560 images stored as JPEG; see results/spectra.md and
+# results/spectra-unshrunk.md.
 FEW_IMAGES = "the mean loss on 200 of 2,560 training images of CIFAR-10"
 ZOO = {
     "resnet20_cifar10": ZooEntry(
@@ -29,7 +29,7 @@ ZOO = {
         weight_decay=5e-4,
     ),
     "resnet18_cifar10": ZooEntry(
-        network="ResNet-18, 11,173,962 parameters, little trained: 2 epochs, 33 % test accuracy, in eval mode",
+        network="ResNet-18, 11,173,962 parameters, barely trained: 2 epochs, 33 % test accuracy, in eval mode",
         data="the mean loss on 32 of 2,560 training images of CIFAR-10, 60 products, not settled (8.7 %)",
         weight_decay=5e-4,
     ),
@@ -52,10 +52,10 @@ ZOO = {
 
 
 def zoo_spectrum(name: str) -> Spectrum:
-    """A shipped spectrum: signed eigenvalues, sharpened to the scale of its entry's weight decay.
+    """Load a shipped spectrum with signed eigenvalues, sharpened at the scale of its entry's weight decay.
 
     Args:
-        name: one of the keys of ``ZOO``.
+        name: One of the keys of ``ZOO``.
 
     >>> from eigencurve import eigencurve, prepare
     >>> spectrum = zoo_spectrum("resnet20_cifar10")

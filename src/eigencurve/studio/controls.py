@@ -9,9 +9,10 @@ import streamlit as st
 
 from eigencurve.planning.snippets import TEMPLATES
 from eigencurve.schedules.eigencurve import ALLOCATIONS
+from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts
-from eigencurve.studio.source import ENDINGS, MOST_MEGABYTES, Upload, read_upload
+from eigencurve.studio.source import MOST_MEGABYTES, Upload, read_upload
 from eigencurve.studio.state import AXES, KINDS, MOST_SCHEDULES, MOST_STEPS, SCALES, SOURCES, Settings, from_params
 
 SOURCE_NAMES = {"zoo": "Measured by this project", "power_law": "Power law", "upload": "Your own file"}
@@ -145,7 +146,7 @@ def _spectrum_controls(values: dict[str, Any]) -> Upload | None:
 def _upload() -> Upload | None:
     """The file that was sent; one that cannot be used is refused in words."""
     sent = st.file_uploader(
-        "Spectrum file", type=list(ENDINGS), key="upload", help=texts.HELP["upload"], max_upload_size=MOST_MEGABYTES
+        "Spectrum file", type=list(SUFFIXES), key="upload", help=texts.HELP["upload"], max_upload_size=MOST_MEGABYTES
     )
     if sent is None:
         return None

@@ -10,11 +10,10 @@ from pathlib import Path, PurePath
 
 from eigencurve import _check
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
-from eigencurve.spectrum.files import parse_spectrum
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
 
-ENDINGS = ("npz", "json", "txt")
 # Megabytes that may be sent; megabytes that an archive may unpack to; eigenvalues that a redraw has the time for.
 MOST_MEGABYTES = 5
 MOST_UNPACKED = 64
@@ -36,14 +35,14 @@ def read_upload(name: str, content: bytes) -> Upload:
         ValueError: a file that is too large, damaged, of another kind, or of too many eigenvalues.
     """
     plain = PurePath(name.replace("\\", "/")).name
-    ending = PurePath(plain).suffix.lower().removeprefix(".")
-    if ending not in ENDINGS:
-        _check.refuse("upload", "file", "one that ends in " + ", ".join(ENDINGS), plain)
+    suffix = PurePath(plain).suffix.lower()
+    if suffix not in SUFFIXES:
+        _check.refuse("upload", "file", f"one that ends in {SUFFIX_WORDS}", plain)
     if len(content) > MOST_MEGABYTES << 20:
         _check.refuse("upload", "file", f"at most {MOST_MEGABYTES} MB", f"{len(content) / (1 << 20):.1f} MB")
-    if ending == "npz":
+    if suffix == ".npz":
         _require_small_archive(content)
-    spectrum, _ = parse_spectrum(content, f".{ending}", Path(plain))
+    spectrum, _ = parse_spectrum(content, suffix, Path(plain))
     if len(spectrum) > MOST_EIGENVALUES:
         remedy = "Merge neighbours: a schedule sees octaves, not single eigenvalues."
         _check.refuse("upload", "file", f"of at most {MOST_EIGENVALUES:,} eigenvalues", f"{len(spectrum):,}", remedy)

@@ -12,8 +12,9 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, extra_term, group, log_density
+from eigencurve.spectrum.groups import extra_term, group, log_density, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
@@ -192,17 +193,12 @@ def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, fl
 def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
     """How the page makes a schedule of that kind.
 
-    Exponential and inverse time decay never reach 0: without a last rate they end at lr/1000 and lr/100.
+    Exponential and inverse time decay never reach 0: without a last rate above 0 they end at their usual one.
     """
-    own: dict[str, object] = {}
-    if kind == "eigencurve":
-        own = {"beta": settings.beta, "allocation": settings.allocation}
-    if kind == "wsd":
-        own["decay_steps"] = max(1, settings.total_steps // 5)
-    if kind in ("exponential", "inverse_time"):
-        own["min_lr"] = settings.min_lr or settings.lr / (1000 if kind == "exponential" else 100)
-    elif settings.min_lr is not None and kind in ("eigencurve", "cosine", "cosine_power", "linear", "wsd"):
-        own["min_lr"] = settings.min_lr
+    usual = usual_settings(kind, settings.total_steps, settings.lr)
+    last = settings.min_lr or usual.get("min_lr", settings.min_lr)
+    chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
+    own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
     return Recipe(kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay)
 
@@ -251,8 +247,7 @@ def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Inte
     lengths = np.diff(curve.times)
     lam = np.diff(curve.denominators) / lengths * spectrum.L
     ratio = beta if beta > 1 and len(lengths) <= MOST_INTERVALS else 2.0
-    index = np.floor(np.log(lam / spectrum.mu) / math.log(ratio) + 1e-6).astype(np.int64)
-    used, first = np.unique(index, return_index=True)
+    used, first = np.unique(octave_index(lam * ratio**1e-6, spectrum.mu, ratio), return_index=True)
     starts = curve.times[first]
     ends = np.append(starts[1:], curve.total_steps)
     groups = group(subject.prepared, ratio)
@@ -339,7 +334,7 @@ def _row(name: str, curve: Array, peak: float, bound: float) -> LossRow:
 def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     """Lower edges of the octaves from μ to L, and the share of positive and of negative eigenvalues in each."""
     spectrum = subject.spectrum
-    num = 1 + math.floor((math.log(spectrum.kappa) + EDGE_TOLERANCE) / math.log(2))
+    num = 1 + int(octave_index(spectrum.L, spectrum.mu))
     lower = np.asarray(spectrum.mu * 2.0 ** np.arange(num), dtype=np.float64)
     total = np.zeros(num)
     groups = group(subject.prepared, beta=2.0)
@@ -347,8 +342,7 @@ def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
     if isinstance(subject.shape, PowerLaw):
         return lower, total, np.zeros(num)
     below = subject.shape.eigenvalues < 0
-    heights = np.log((np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay) / spectrum.mu)
-    index = np.floor((heights + EDGE_TOLERANCE) / math.log(2)).astype(np.int64)
+    index = octave_index(np.abs(subject.shape.eigenvalues[below]) + subject.weight_decay, spectrum.mu)
     negative = np.bincount(index, subject.shape.weights[below], num).astype(np.float64)
     return lower, np.maximum(total - negative, 0.0), negative
 

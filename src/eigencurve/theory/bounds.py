@@ -16,7 +16,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve.schedules.classic import InverseTime, inverse_time
-from eigencurve.spectrum.groups import Groups, group
+from eigencurve.spectrum.groups import Groups, group, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.quadratic import NoisyQuadratic
 
@@ -187,7 +187,7 @@ def corollary_2(problem: NoisyQuadratic, total_steps: int) -> Bound:
 
 def octave_count(problem: NoisyQuadratic) -> int:
     """The number I of octaves [μ 2^i, μ 2^(i+1)) from μ to L, including empty ones."""
-    return 1 + math.floor(math.log2(problem.spectrum.kappa) + 1e-12)
+    return 1 + int(octave_index(problem.spectrum.L, problem.spectrum.mu))
 
 
 def step_decay_lower_bound(problem: NoisyQuadratic, total_steps: int, lr: float) -> float:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time, linear, step_decay, wsd
+from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.schedules.practical import elastic_step
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.certificate import greedy_schedule
 from eigencurve.theory.nodes import Nodes
@@ -16,16 +15,8 @@ from eigencurve.theory.nodes import Nodes
 def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str, Schedule]:
     """The schedules in common use at peak rate ``lr``, and Eigencurve with both of its interval lengths."""
     T = total_steps
-    usual: dict[str, Schedule] = {
-        "constant": constant(T, lr),
-        "linear": linear(T, lr),
-        "cosine": cosine(T, lr),
-        "step decay": step_decay(T, lr),
-        "elastic step": elastic_step(T, lr),
-        "exponential": exponential(T, lr, lr / 1000),
-        "inverse time": inverse_time(T, lr, lr / 100),
-        "wsd": wsd(T, lr, decay_steps=max(1, T // 5)),
-    }
+    kinds = ("constant", "linear", "cosine", "step_decay", "elastic_step", "exponential", "inverse_time", "wsd")
+    usual = {kind.replace("_", " "): schedule_of_kind(kind, T, lr, **usual_settings(kind, T, lr)) for kind in kinds}
     if spectrum.kappa > 1:
         usual["eigencurve"] = eigencurve(spectrum, T, lr)
         usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")

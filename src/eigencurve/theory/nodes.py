@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
-from eigencurve.spectrum.groups import EDGE_TOLERANCE, group
+from eigencurve.spectrum.groups import EDGE_TOLERANCE, group, octave_index
 from eigencurve.spectrum.spectrum import Spectrum
 
 # Two nodes per cell: about 128 in all.
@@ -52,8 +52,7 @@ def nodes_of(spectrum: Spectrum, noise: Array, error: Array, momentum: float) ->
 def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArray]:
     """Index and lower edge of each non-empty octave [μ 2^i, μ 2^(i+1)), and the octave that each node is in."""
     groups = group(spectrum, beta=2.0)
-    place = np.searchsorted(groups.lower * (1 - EDGE_TOLERANCE), nodes.lam, side="right") - 1
-    return groups.index, groups.lower, np.maximum(place, 0).astype(np.int64)
+    return groups.index, groups.lower, np.searchsorted(groups.index, octave_index(nodes.lam, spectrum.mu))
 
 
 def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:

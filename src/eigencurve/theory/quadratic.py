@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.spectrum.groups import require_positive
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.blocks import peak_rate
@@ -26,7 +26,6 @@ from eigencurve.theory.recursion import (
     LossParts,
     loss_curve,
     loss_parts,
-    require_schedule,
 )
 from eigencurve.theory.simulation import Simulation, simulate
 from eigencurve.theory.tuning import tune

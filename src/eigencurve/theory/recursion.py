@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.theory.kernels import advance, advance_momentum, loss_and_gradient
@@ -166,13 +165,6 @@ def loss_curve(
 def divergence(nodes: Nodes, eigenvalue: float, step: int) -> DivergenceError:
     """The error to raise if the coordinate of ``eigenvalue`` has diverged after ``step`` steps."""
     return DivergenceError(eigenvalue, step, limit=2 * (1 + nodes.momentum) / eigenvalue)
-
-
-def require_schedule(function: str, schedule: object) -> Schedule:
-    """``schedule`` where it is one."""
-    if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence(function, "schedule", "a Schedule", schedule))
-    return schedule
 
 
 def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[np.bool_]:

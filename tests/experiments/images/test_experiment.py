@@ -144,7 +144,7 @@ class TestSchedules:
         assert np.allclose(found.values() / 0.3, top / top.max(), atol=1e-9)
 
     def test_unknown_ones_are_refused(self):
-        with pytest.raises(ValueError, match="'schedule' must be one of the grids', got 'magic'"):
+        with pytest.raises(ValueError, match=r"'kind' must be one of 'eigencurve', .*, got 'magic'"):
             make_schedule({"schedule": "magic", "lr": 1.0}, 10, {})
 
     def test_log_t(self):

@@ -100,7 +100,7 @@ def test_other_data_are_other_runs():
 
 
 def test_an_unknown_schedule_is_refused():
-    with pytest.raises(ValueError, match="'schedule' must be one of the grid's"):
+    with pytest.raises(ValueError, match=r"'kind' must be one of 'eigencurve', .*, got 'sine'"):
         make_schedule({"schedule": "sine", "epochs": 1, "lr": 0.1}, problem())
 
 

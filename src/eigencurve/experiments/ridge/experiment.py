@@ -17,10 +17,8 @@ from eigencurve.experiments.data.libsvm import SparseRows
 from eigencurve.experiments.ridge.sgd import run_steps
 from eigencurve.runs.store import Outcome, Run
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, exponential, inverse_time
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
 from eigencurve.schedules.piecewise import piecewise
-from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.spectrum.spectrum import Spectrum
 
 ALPHA = 1e-3
@@ -158,23 +156,10 @@ def run_sgd(
 
 def make_schedule(settings: Mapping[str, Any], problem: RidgeProblem) -> Schedule:
     """The schedule that ``settings`` name, for the problem's own spectrum and number of steps."""
-    total, lr = settings["epochs"] * len(problem.rows), settings["lr"]
-    last: Any = settings.get("min_lr")
-    kind = settings["schedule"]
-    if kind == "constant":
-        return constant(total, lr)
-    if kind == "elastic_step":
-        return elastic_step(total, lr, settings["r"])
-    if kind == "eigencurve":
-        return eigencurve(problem.spectrum, total, lr, last, settings["beta"], settings["allocation"])
-    if kind == "cosine_power":
-        return cosine_power(total, lr, last, settings["alpha"])
+    kind, total = settings["schedule"], settings["epochs"] * len(problem.rows)
     if kind == "best":
         return piecewise(total, *zip(*settings["curve"], strict=True))
-    decays = {"inverse_time": inverse_time, "exponential": exponential, "cosine": cosine}
-    if kind not in decays:
-        _check.refuse("make_schedule", "schedule", "one of the grid's", kind)
-    return decays[kind](total, lr, last)
+    return schedule_of_kind(kind, total, settings["lr"], problem.spectrum, **own_settings(kind, settings))
 
 
 def grids(epochs: int) -> dict[str, list[dict[str, Any]]]:

@@ -26,7 +26,7 @@ from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.experiments.training.average import WeightAverage
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
 from eigencurve.experiments.training.log import EpochLog, step_bar
-from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.base import Schedule, require_schedule
 
 SECONDS_BETWEEN_SAVES = 10.0
 # Looking at the loss makes a GPU wait, and several processes must look together: so not at every step.
@@ -112,8 +112,7 @@ class Recipe:
     def __post_init__(self) -> None:
         _check.whole("Recipe", "epochs", self.epochs, minimum=1)
         _check.whole("Recipe", "evaluate_every", self.evaluate_every, minimum=1)
-        if not isinstance(self.schedule, Schedule):
-            raise TypeError(_check.sentence("Recipe", "schedule", "a Schedule", self.schedule))
+        require_schedule("Recipe", self.schedule)
         for name in ("momentum", "weight_decay"):
             _check.at_least("Recipe", name, getattr(self, name), 0.0)
         if self.ema_decay is not None and not 0 <= _check.real("Recipe", "ema_decay", self.ema_decay) < 1:

@@ -7,12 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from eigencurve import _check
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, inverse_time, multistep, step_decay
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
 from eigencurve.schedules.piecewise import piecewise
-from eigencurve.schedules.practical import cosine_power, elastic_step
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 from eigencurve.theory.optimal import knots_for
 from eigencurve.theory.quadratic import NoisyQuadratic
@@ -29,29 +26,16 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
         spectra: measured ones, signed, by name.
     """
     kind, lr = settings["schedule"], settings["lr"]
-    last: Any = settings.get("min_lr")
-    if kind == "constant":
-        return constant(total_steps, lr)
-    if kind == "inverse_time":
-        return inverse_time(total_steps, lr, last)
-    if kind == "cosine":
-        return cosine(total_steps, lr, last)
-    if kind == "cosine_power":
-        return cosine_power(total_steps, lr, last, settings["alpha"])
-    if kind == "elastic_step":
-        return elastic_step(total_steps, lr, settings["r"])
+    if kind == "best":
+        return best_schedule(_prepared(settings, spectra), total_steps, lr)
+    spectrum = _prepared(settings, spectra) if kind == "eigencurve" else None
+    own = own_settings(kind, settings)
     if kind == "step_decay":
-        return step_decay(total_steps, lr, num_intervals(settings["intervals"], total_steps), settings["factor"])
+        own["num_intervals"] = num_intervals(settings["intervals"], total_steps)
     if kind == "multistep":
         per_epoch = total_steps // settings["epochs"]
-        milestones = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
-        return multistep(total_steps, lr, milestones, settings["factor"])
-    if kind not in ("eigencurve", "best"):
-        _check.refuse("make_schedule", "schedule", "one of the grids'", kind)
-    prepared = prepare(spectra[settings["spectrum"]], settings["weight_decay"])
-    if kind == "best":
-        return best_schedule(prepared, total_steps, lr)
-    return eigencurve(prepared, total_steps, lr, last, settings["beta"])
+        own["milestones"] = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
+    return schedule_of_kind(kind, total_steps, lr, spectrum, **own)
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:
@@ -72,6 +56,10 @@ def best_schedule(prepared: Spectrum, total_steps: int, lr: float) -> Schedule:
     knots, rates = _best_curve(prepared, total_steps)
     largest = max(rates)
     return piecewise(total_steps, knots, [lr * rate / largest for rate in rates])
+
+
+def _prepared(settings: Mapping[str, Any], spectra: Mapping[str, Spectrum]) -> Spectrum:
+    return prepare(spectra[settings["spectrum"]], settings["weight_decay"])
 
 
 @lru_cache(maxsize=8)
