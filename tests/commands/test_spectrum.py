@@ -34,11 +34,3 @@ def test_a_figure_is_of_the_kind_that_its_name_says(here):
         run("spectrum", "plot", "small.txt", "--weight-decay", "1e-3", "-o", f"s.{end}", "--title", "a < b")
         assert (here / f"s.{end}").read_bytes().startswith(head)
     assert "a &lt; b" in (here / "s.svg").read_text()
-
-
-def test_the_default_length_is_that_of_an_estimate():
-    pytest.importorskip("torch", reason="PyTorch is not installed")
-    from eigencurve.commands.spectrum import TYPICAL_STEPS
-    from eigencurve.hessian import estimate
-
-    assert estimate.TYPICAL_STEPS == TYPICAL_STEPS

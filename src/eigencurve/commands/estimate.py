@@ -22,8 +22,8 @@ from eigencurve.hessian import (
     estimate_spectrum,
     keep_freed_memory,
 )
-from eigencurve.hessian.estimate import TYPICAL_STEPS
 from eigencurve.runs.origin import origin_here
+from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
 
 app = new_app()
@@ -95,8 +95,9 @@ def estimate(
     operator = kind(model, loss_fn, batches, parameters=patterns, microbatch=microbatch, mode=mode)
     limit = settle if settle > 0 else None
     found = estimate_spectrum(
-        operator, num_steps, num_probes, seed, limit, weight_decay, steps, budget, checkpoint, progress=True
-    )
+        operator, num_steps, num_probes=num_probes, seed=seed, settle=limit, weight_decay=weight_decay,
+        total_steps=steps, memory_budget=budget, checkpoint=checkpoint,
+    )  # fmt: skip
     content = _content(found, output.suffix.lower())
     if as_json:
         facts = ("num_products", "num_distinct", "reason", "weight_decay", "seconds")

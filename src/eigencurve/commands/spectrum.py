@@ -15,13 +15,12 @@ from eigencurve.commands.sources import required_subject, subject_of
 from eigencurve.planning.exports import FIGURE_SUFFIXES
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.subject import Subject
+from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
 
 app = new_app()
-# Equal to hessian.estimate.TYPICAL_STEPS, which this command cannot import because it must run without torch.
-TYPICAL_STEPS = 39_100
 
 
 @app.callback()

@@ -104,7 +104,7 @@ def settled_at(alphas: Array, betas: Array, settle: float = 0.02) -> str:
     """Where a run that may stop would have stopped, and how far from the last curve, in a sentence."""
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, torch.float32)
     last = log_curve(_sharpened(alphas, betas), WEIGHT_DECAY, TOTAL_STEPS)
-    for k in settling.looks(len(alphas)):
+    for k in settling.step_counts(len(alphas)):
         if settling.moved(alphas[:k], betas[:k]) < settle:
             error = np.abs(log_curve(_sharpened(alphas[:k], betas[:k]), WEIGHT_DECAY, TOTAL_STEPS) - last).max()
             return f"With settle={settle:g} the run ends after {k} products, {error:.3f} from the last curve."
