@@ -1,9 +1,9 @@
-"""Hessian products and density runs beside the peers', as ratios in one run on the same ResNet-20 and batch.
+"""Compare Hessian products and density runs with other packages, on the same ResNet-20 and batch.
 
-``python -m benchmarks.peers`` runs in an environment of its own, which ``make bench-peers`` builds: PyHessian 0.1,
-hessian-eigenthings 1.0.0a4 and curvlinops-for-pytorch 3 beside eigencurve. Products are timed in turns in one process;
-each density run has a process of its own, whose peak of memory is its own. PyHessian calls torch.eig, which torch has
-removed; a stand-in with the old results is put in its place.
+``make bench-peers`` builds a separate environment with eigencurve, PyHessian 0.1, hessian-eigenthings 1.0.0a4 and
+curvlinops-for-pytorch 3, and runs ``python -m benchmarks.peers`` in it. Products are timed alternately in one process
+and reported as ratios. Each density run has its own process, so that its peak memory can be measured. PyHessian calls
+torch.eig, which torch no longer has, so a replacement with the old return value is patched in.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def run_density(tool: str, model: torch.nn.Module, batch: Any, num_steps: int) -
 
 
 def _old_eig(matrix: torch.Tensor, eigenvectors: bool = True) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: ARG001
-    """What torch.eig returned for a symmetric matrix: real and imaginary parts in two columns."""
+    """Return value of torch.eig for a symmetric matrix: real and imaginary parts in two columns."""
     values, vectors = torch.linalg.eigh(matrix)
     return torch.stack((values, torch.zeros_like(values)), dim=1), vectors
 
@@ -89,28 +89,28 @@ def plain_pass(model: torch.nn.Module, batch: Any) -> Callable[[], Any]:
 
 
 def timed(call: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     call()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def compare_products(num_images: int, num_rounds: int) -> list[str]:
-    """The median over rounds of each product's time over that of a plain pass in the same round."""
+    """Median over rounds of the time of a product, divided by that of a forward and backward pass in the same round."""
     model, batch = problem(num_images)
     calls = {"plain": plain_pass(model, batch), **{tool: make_product(tool, model, batch) for tool in TOOLS}}
     for call in calls.values():
         call()
     rounds = [{name: timed(call) for name, call in calls.items()} for _ in range(num_rounds)]
-    lines = [f"{'one product':<22} {'over a forward and backward pass':>34} {'over ours':>10}"]
+    lines = [f"{'one product':<22} {'/ forward and backward pass':>34} {'/ eigencurve':>14}"]
     ours = statistics.median(r["eigencurve"] for r in rounds)
     for tool in TOOLS:
         ratio = statistics.median(r[tool] / r["plain"] for r in rounds)
-        lines.append(f"{tool:<22} {ratio:>34.2f} {statistics.median(r[tool] for r in rounds) / ours:>10.2f}")
+        lines.append(f"{tool:<22} {ratio:>34.2f} {statistics.median(r[tool] for r in rounds) / ours:>14.2f}")
     return lines
 
 
 def compare_densities(num_images: int, num_steps: int) -> list[str]:
-    lines, results = [f"{num_steps}-step density run   {'time over ours':>16} {'peak memory over ours':>24}"], {}
+    lines, results = [f"{num_steps}-step density run   {'time / eigencurve':>20} {'peak memory / eigencurve':>26}"], {}
     for tool in TOOLS:
         command = [sys.executable, "-m", "benchmarks.peers", "--child", tool]
         command += ["--images", str(num_images), "--steps", str(num_steps)]
@@ -121,7 +121,7 @@ def compare_densities(num_images: int, num_steps: int) -> list[str]:
         results[tool] = json.loads(ended.stdout.splitlines()[-1])
         ours = results["eigencurve"]
         seconds, peak = (results[tool][key] / ours[key] for key in ("seconds", "peak"))
-        lines.append(f"{tool:<22} {seconds:>16.2f} {peak:>24.2f}")
+        lines.append(f"{tool:<22} {seconds:>20.2f} {peak:>26.2f}")
     return lines
 
 
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=200)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--child", choices=TOOLS, help="one density run, printed as JSON")
+    parser.add_argument("--child", choices=TOOLS, help="run one density estimate and print the result as JSON")
     options = parser.parse_args()
     if options.child:
         model, batch = problem(options.images)

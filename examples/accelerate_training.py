@@ -1,6 +1,6 @@
-"""An accelerate loop with accumulation: one step of the schedule per update, whatever the number of processes.
+"""Accelerate with gradient accumulation: the schedule advances once per update, for any number of processes.
 
-Run it as it is, or with ``accelerate launch --cpu --num_processes 2 examples/accelerate_training.py``.
+Run it with python, or with ``accelerate launch --cpu --num_processes 2 examples/accelerate_training.py``.
 """
 
 import math
@@ -23,10 +23,10 @@ model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-3)
 model, optimizer, loader = accelerator.prepare(model, optimizer, DataLoader(data, batch_size=16, shuffle=True))
 
-length = ec.epochs(EPOCHS, steps_per_epoch=math.ceil(len(loader) / ACCUMULATION))  # of the prepared loader
+total_steps = ec.epochs(EPOCHS, steps_per_epoch=math.ceil(len(loader) / ACCUMULATION))  # the prepared loader counts
 bare = accelerator.unwrap_model(model)
-schedule, estimate = ec.torch_schedule(bare, F.cross_entropy, data.tensors, length, lr=0.3, weight_decay=1e-3)
-scheduler = prepare_schedule(accelerator, optimizer, schedule)  # not accelerator.prepare
+schedule, estimate = ec.torch_schedule(bare, F.cross_entropy, data.tensors, total_steps, lr=0.3, weight_decay=1e-3)
+scheduler = prepare_schedule(accelerator, optimizer, schedule)  # instead of accelerator.prepare
 for _ in range(EPOCHS):
     for inputs, targets in loader:
         with accelerator.accumulate(model):

@@ -1,4 +1,4 @@
-"""A JAX loop with optax and the schedule that the loss's own curvature calls for."""
+"""JAX and optax: measure the curvature of the loss, then train with the schedule made from it."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ params = {"in": jax.random.normal(keys[1], (8, 32)) / 3, "out": jax.random.norma
 
 
 def loss_fn(params, batch):
-    """The mean over a batch."""
+    """Mean loss of a batch."""
     x, y = batch
     logits = jnp.tanh(x @ params["in"]) @ params["out"]
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
@@ -26,7 +26,7 @@ optimizer = optax.chain(optax.add_decayed_weights(1e-3), optax.sgd(optax_schedul
 
 @jax.jit
 def update(params, state):
-    """One step of training."""
+    """One training step."""
     loss, gradient = jax.value_and_grad(loss_fn)(params, (x, y))
     updates, state = optimizer.update(gradient, state, params)
     return optax.apply_updates(params, updates), state, loss

@@ -1,4 +1,7 @@
-"""Keras training with Eigencurve, saved in the middle and gone on with: KERAS_BACKEND=jax python keras_training.py."""
+"""Keras: train with an Eigencurve schedule, save the model halfway, load it and continue.
+
+Choose a backend with ``KERAS_BACKEND=jax python examples/keras_training.py``.
+"""
 
 import tempfile
 from pathlib import Path
@@ -24,7 +27,7 @@ model.compile(
 model.fit(x, y, batch_size, epochs=epochs // 2, verbose=0)
 with tempfile.TemporaryDirectory() as folder:
     model.save(Path(folder) / "model.keras")
-    model = keras.models.load_model(Path(folder) / "model.keras")  # the schedule is in it, and the step
+    model = keras.models.load_model(Path(folder) / "model.keras")  # with the schedule and the step
 model.fit(x, y, batch_size, epochs=epochs // 2, verbose=0)
 loss = model.evaluate(x, y, verbose=0)
 print(schedule.preview())

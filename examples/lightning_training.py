@@ -1,4 +1,4 @@
-"""A Lightning run that measures its own curvature after an epoch and follows the schedule that it calls for."""
+"""Lightning: measure the curvature after the first epoch, then follow the schedule made from it."""
 
 import lightning as L
 import torch
@@ -18,7 +18,7 @@ class Classifier(L.LightningModule):
     def training_step(self, batch, _index):
         return loss(self, batch)
 
-    def configure_optimizers(self):  # the scheduler comes from the callback
+    def configure_optimizers(self):  # the callback adds the scheduler
         return torch.optim.SGD(self.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-3)
 
 

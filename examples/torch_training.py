@@ -1,4 +1,4 @@
-"""A PyTorch loop with the schedule that the network's own curvature calls for."""
+"""PyTorch: measure the curvature of the network, then train with the schedule made from it."""
 
 import torch
 from torch import nn

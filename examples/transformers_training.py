@@ -1,4 +1,4 @@
-"""A small GPT-2 under the Trainer of transformers, with the schedule that its own curvature calls for. No download."""
+"""transformers: train a small GPT-2 with the schedule made from its own curvature. Nothing is downloaded."""
 
 import tempfile
 
@@ -10,7 +10,7 @@ from eigencurve.adapters.transformers import Measurement, MeasureSchedule
 
 torch.manual_seed(0)
 start = torch.randint(0, 16, (128, 1))
-rows = (start + 3 * torch.arange(12)) % 16  # every token is the last one plus three
+rows = (start + 3 * torch.arange(12)) % 16  # each token is the previous one plus three, modulo 16
 config = GPT2Config(vocab_size=16, n_positions=12, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
 callback = MeasureSchedule(
     Measurement(lr=0.01, weight_decay=0.01, at_epoch=1, warmup_steps=ec.fraction(0.05), num_steps=30)

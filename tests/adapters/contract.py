@@ -1,8 +1,8 @@
-"""What every adapter promises, and the driver through which the promise is tested.
+"""The contract of all adapters, and the driver interface that tests it.
 
-A driver runs a REAL training loop of its framework and tells the rates that its optimizer really used, one per
-update. It lives in ``drivers/<framework>.py``, begins with ``pytest.importorskip("<framework>")`` and ends with
-``DRIVER = ...``. ``test_contract.py`` finds it there and holds it to every schedule.
+A driver runs a real training loop of its framework and returns the rates that the optimizer used, one per update. It
+is in ``drivers/<framework>.py``, which begins with ``pytest.importorskip("<framework>")`` and ends with
+``DRIVER = ...``. ``test_contract.py`` finds it there and tests it with every schedule.
 """
 
 import importlib
@@ -19,7 +19,7 @@ import eigencurve as ec
 Rates = list[float]
 SPECTRUM = ec.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
 LR = 0.25
-# Every kind of schedule, some in several forms, for T steps in all.
+# Every kind of schedule, some in several forms, for T steps in total.
 SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
     "constant": lambda T: ec.constant(T, LR),
     "inverse_time": lambda T: ec.inverse_time(T, LR, LR / 100),
@@ -40,68 +40,67 @@ SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
     "join": lambda T: ec.join([ec.constant(2, LR), ec.linear(T - 2, LR / 2)]),
     "wsd": lambda T: ec.wsd(T, LR, decay_steps=3, warmup_steps=2),
 }
-# For what does not depend on the kind: a curve, a curve that rises first, and one that jumps.
+# For tests that do not depend on the kind: a curve, a curve with a warmup, and one with a jump.
 FEW = ("eigencurve", "warmup, eigencurve", "join")
 
 
 class Driver(ABC):
-    """One framework's training loop, of any tiny model, on the CPU.
+    """Training loop of one framework, with any tiny model, on the CPU.
 
     Attributes:
-        name: the adapter's name in the table of docs/adapters.md.
-        rtol: by how much a rate may differ from f(t), relative: 0, or one rounding where rates are float32.
-        skip: what a skipped mixed-precision step does to time: "goes on" (the next update has the rate of its own
-            number among all tries) or "waits" (it has the rate that the skipped one would have had).
-        not_applicable: name of a method -> why the framework has no such thing, in words of its row in
-            docs/adapters.md.
+        name: Name of the adapter in the table of docs/adapters.md.
+        rtol: Relative tolerance of a rate: 0, or one rounding if rates are float32.
+        skip: Whether a step that mixed precision skips is "counted" (the next update gets the rate of the next step) or
+            "not counted" (the next update gets the rate of the skipped step).
+        not_applicable: Methods that the framework does not support, with the reason as in its row of docs/adapters.md.
     """
 
     name: ClassVar[str]
     rtol: ClassVar[float] = 0.0
-    skip: ClassVar[str] = "goes on"
+    skip: ClassVar[str] = "counted"
     not_applicable: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def rates(self, schedule: ec.Schedule, num_steps: int) -> Rates:
-        """The rate of each of ``num_steps`` updates, some of them perhaps beyond the schedule's end."""
+        """Rate of each of ``num_steps`` updates, possibly beyond the end of the schedule."""
 
     @abstractmethod
     def rates_resumed(self, schedule: ec.Schedule, num_steps: int, stop_at: int) -> Rates:
-        """The same, but saved to files after ``stop_at`` updates, everything built anew, loaded, and gone on."""
+        """The same rates, but saved to files after ``stop_at`` updates, rebuilt from scratch, loaded and continued."""
 
     @abstractmethod
     def rates_accumulating(self, schedule: ec.Schedule, num_updates: int, accumulation: int) -> Rates:
-        """The rate of each update, every one of them from ``accumulation`` microbatches."""
+        """Rate of each update, with ``accumulation`` microbatches per update."""
 
     @abstractmethod
     def rates_groups(self, schedule: ec.Schedule, num_steps: int, ratios: Sequence[float]) -> list[Rates]:
-        """The rates of all groups at each update; the groups' own initial rates have ``ratios`` to the first one's."""
+        """Rates of all groups at each update; the initial rates have ``ratios`` to that of the first group."""
 
     @abstractmethod
     def rates_skipping(self, schedule: ec.Schedule, num_steps: int, skipped: Sequence[int]) -> Rates:
-        """The rates of the updates that happened out of ``num_steps`` tries, those in ``skipped`` having overflowed."""
+        """Rates of the updates that happened in ``num_steps`` tries, if those in ``skipped`` overflow."""
 
     @abstractmethod
     def rates_extended(self, schedule: ec.Schedule, longer: ec.Schedule, num_steps: int, at: int) -> Rates:
-        """Saved under ``schedule`` after ``at`` updates, resumed and, on purpose, gone on with ``longer``."""
+        """Rates of a run that is saved after ``at`` updates of ``schedule``, resumed and extended with ``longer``."""
 
 
 def driver_names() -> list[str]:
-    """The modules in drivers/, installed or not."""
+    """Names of the modules in drivers/, whether or not their framework is installed."""
     return sorted(path.stem for path in (Path(__file__).parent / "drivers").glob("[a-z]*.py"))
 
 
 def load_driver(name: str) -> Driver:
-    """The driver of one module; skips the test, saying so, where its framework is missing."""
+    """Driver of one module; skips the test if its framework is missing."""
     return importlib.import_module(f"tests.adapters.drivers.{name}").DRIVER
 
 
 def drawn(*seed: str) -> np.random.Generator:
-    """Random numbers that depend on the case's own names alone."""
+    """Random generator that depends only on the names of the case."""
     return np.random.default_rng(zlib.crc32(" ".join(seed).encode()))
 
 
 def expected_when_skipping(driver: Driver, schedule: ec.Schedule, num_steps: int, skipped: Sequence[int]) -> Rates:
-    """f at the number of each try that counted, or at the number of updates before it."""
+    """Rates of the updates that happen: f at the number of the try, or at the number of updates before it."""
     tries = [t for t in range(num_steps) if t not in skipped]
-    return [schedule(t if driver.skip == "goes on" else k) for k, t in enumerate(tries)]
+    return [schedule(t if driver.skip == "counted" else k) for k, t in enumerate(tries)]

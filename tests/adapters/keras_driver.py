@@ -1,4 +1,4 @@
-"""The driver of Keras, the same for every backend: the loops run in a worker of their own."""
+"""Driver of Keras for every backend; the loops run in a worker process."""
 
 from importlib.util import find_spec
 
@@ -11,7 +11,7 @@ WORKERS = {backend: Worker("tests.adapters.keras_loops", KERAS_BACKEND=backend) 
 
 
 def keras_worker(backend):
-    """The worker of one backend, shared by all tests; skips where Keras or the backend is missing."""
+    """Worker of one backend, shared by all tests; skips the test if Keras or the backend is missing."""
     for name in ("keras", backend):
         if find_spec(name) is None:
             pytest.skip(f"could not import {name!r}", allow_module_level=True)
@@ -20,7 +20,7 @@ def keras_worker(backend):
 
 class KerasDriver(Driver):
     rtol = 2.0**-22
-    skip = "waits"
+    skip = "not counted"
 
     def __init__(self, backend):
         self.name, self.worker = f"keras ({backend})", keras_worker(backend)

@@ -1,4 +1,4 @@
-"""Keras training loops, run in a worker with one backend or the other."""
+"""Keras training loops, run in a worker process with a given backend."""
 
 import contextlib
 import doctest
@@ -16,12 +16,12 @@ from eigencurve.adapters.keras import KerasSchedule, extend
 
 @keras.saving.register_keras_serializable(package="tests")
 def output(_y, prediction):
-    """A loss of slope one."""
+    """A loss with slope one."""
     return prediction
 
 
 class Loop:
-    """One weight a group, of slope one and put back to zero before each update: its new value is minus the rate."""
+    """One weight per group, with slope one and reset to zero before each update: its new value is minus the rate."""
 
     def __init__(self, model):
         self.model, self.seen = model, []
@@ -109,7 +109,7 @@ def rates_extended(schedule, longer, num_steps, at):
 
 
 def rates_extended_in_place(schedule, longer, num_steps, at):
-    """In the middle of training, after the train step was compiled; with a loss scale around the optimizer."""
+    """Rates of a run extended after its train step was compiled, with a loss-scale optimizer."""
     inner = keras.optimizers.SGD(KerasSchedule(ec.schedule_from_dict(schedule)))
     loop = Loop.fresh(keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**8)).run(at)
     extend(loop.model, ec.schedule_from_dict(longer))
@@ -123,7 +123,7 @@ def groups_extended_in_place(schedule, longer, num_steps, at, ratios):
 
 
 class Reading(keras.callbacks.Callback):
-    """Before every batch, pass the optimizer's rate on; after it, keep its count."""
+    """Reads the optimizer's rate before every batch, and records its iteration count afterwards."""
 
     def __init__(self, read):
         super().__init__()
@@ -137,7 +137,7 @@ class Reading(keras.callbacks.Callback):
 
 
 def fitted_rates(schedule, num_steps):
-    """With model.fit, jitted where the backend does."""
+    """Rates seen by a callback of model.fit, jitted if the backend supports it."""
     seen = []
     reading = Reading(seen.append)
     x = np.random.default_rng(0).normal(size=(num_steps, 3))
@@ -148,7 +148,7 @@ def fitted_rates(schedule, num_steps):
 
 
 def values(schedule, steps):
-    """At an array of steps; traced where the backend compiles."""
+    """Rates at an array of steps, traced if the backend compiles."""
     found = KerasSchedule(ec.schedule_from_dict(schedule))
     call = found
     if keras.backend.backend() == "jax":
@@ -161,14 +161,14 @@ def values(schedule, steps):
 
 
 def save(schedule, num_steps, path):
-    """A model of one weight after so many updates, with a loss that Keras knows."""
+    """Save a model of one weight after some updates, with a built-in loss."""
     loop = Loop.fresh(keras.optimizers.SGD(KerasSchedule(ec.schedule_from_dict(schedule)))).run(num_steps)
     loop.model.compile(loop.model.optimizer, loss="mae")
     loop.model.save(path)
 
 
 def restored_rates(schedule, num_steps, stop_at, folder):
-    """A run that broke off and begins anew with BackupAndRestore in place of load_model."""
+    """Rates of an interrupted run that BackupAndRestore restarts."""
     seen, stopped = [], []
 
     def read(rate):
@@ -188,7 +188,7 @@ def restored_rates(schedule, num_steps, stop_at, folder):
 
 
 def hessian():
-    """The whole Hessian of a Keras model, by the recipe in docs/adapters.md for this backend."""
+    """Dense Hessian of a Keras model, by the recipe in docs/adapters.md for this backend."""
     import torch
 
     source = np.random.default_rng(0)
@@ -226,7 +226,7 @@ def doctests():
 
 
 def refused(case):
-    """The error of a bad call, as its type and text."""
+    """Type and text of the error that a bad call raises."""
     f, g = ec.cosine(10, 0.5), ec.cosine(4, 0.5)
     running = Loop.fresh(keras.optimizers.SGD(KerasSchedule(f))).run(4).model
     bare = Loop.fresh(keras.optimizers.SGD(0.1)).model

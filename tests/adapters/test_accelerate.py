@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.adapters.accelerate import prepare_schedule
 
 
-def test_it_stays_as_it_is_when_it_is_prepared_once_more():
+def test_preparing_it_again_changes_nothing():
     loop = Loop(ec.linear(4, LR))
     assert loop.accelerator.prepare(loop.scheduler) is loop.scheduler
     assert loop.run(4).first() == ec.linear(4, LR).values().tolist()
@@ -49,7 +49,7 @@ def test_hurt_6_the_saved_state_loads_with_weights_only(tmp_path):
     assert torch.load(tmp_path / "scheduler.bin", weights_only=True)["last_epoch"] == 3
 
 
-def test_a_horizon_is_extended_within_a_run():
+def test_a_run_can_be_extended():
     loop = Loop(ec.cosine(6, LR)).run(3)
     loop.scheduler.extend(ec.cosine(12, LR))
     assert loop.run(9).first() == [ec.cosine(6, LR)(t) for t in range(3)] + [ec.cosine(12, LR)(t) for t in range(3, 12)]

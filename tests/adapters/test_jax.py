@@ -28,7 +28,7 @@ def loss(params, batch):
 
 
 def problem(num_examples=11):
-    """Any tree: a dict of a dict and a tuple, with a leaf that is a scalar."""
+    """A tree with a dict, a tuple and a scalar leaf, and a batch."""
     source = np.random.default_rng(0)
     params = {
         "in": {"w": source.normal(size=(3, 4)), "b": source.normal()},
@@ -74,7 +74,7 @@ def test_the_spectrum_is_exact_for_a_small_model():
     estimate = estimate_spectrum(hessian_operator(loss, params, ragged(batch, 4)), num_probes=1, settle=None)
     assert estimate.reason == "exact"
     eigenvalues = np.linalg.eigvalsh(dense(params, batch))
-    distinct = eigenvalues[np.append(True, np.diff(eigenvalues) > 1e-10)]  # the probe sees zero once
+    distinct = eigenvalues[np.append(True, np.diff(eigenvalues) > 1e-10)]  # the probe sees the eigenvalue zero once
     np.testing.assert_allclose(estimate.nodes, distinct, rtol=0, atol=1e-8)
     run = lanczos(hessian_operator(loss, params, batch), torch.ones(21, dtype=torch.float64), 21)
     np.testing.assert_allclose(gauss_quadrature(run.alphas, run.betas)[0], distinct, rtol=0, atol=1e-8)
@@ -109,7 +109,7 @@ def test_a_matrix_of_jax_and_a_function_of_its_vectors():
         np.testing.assert_allclose(found.alphas, wanted.alphas, rtol=0, atol=1e-12)
 
 
-def test_single_precision_stays_so():
+def test_float32_parameters_give_float32_products():
     params, batch = problem()
     operator = hessian_operator(loss, params, batch)
     assert operator.dtype == torch.float32

@@ -1,4 +1,4 @@
-"""What the contract does not ask: traced steps, files between backends, callbacks, and errors."""
+"""Beyond the contract: traced steps, saved models, callbacks and errors."""
 
 import os
 import subprocess
@@ -39,10 +39,10 @@ def test_fit_shows_callbacks_the_rate_of_the_next_update(worker):
     assert found["iterations"] == list(range(1, 16))
 
 
-def test_hurt_2_a_backup_restored_goes_on_with_the_next_rate(worker, tmp_path):
+def test_hurt_2_a_restored_backup_continues_with_the_next_rate(worker, tmp_path):
     f = SCHEDULES["eigencurve"](10)
     found = worker.call("restored_rates", schedule=f.to_dict(), num_steps=10, stop_at=4, folder=str(tmp_path / "b"))
-    assert len(found) == 4 + 10  # Keras begins the broken epoch anew, and the optimizer goes on counting
+    assert len(found) == 4 + 10  # Keras repeats the interrupted epoch, and the optimizer keeps counting
     np.testing.assert_allclose(found, f(np.arange(14)), rtol=2**-22)
 
 
@@ -77,10 +77,10 @@ def test_hurt_6_a_saved_model_is_loaded_in_a_new_process_without_custom_objects(
 
 
 def test_the_curvature_of_a_keras_model_is_the_same_on_both_backends():
-    """Torch holds the weights in another order than Keras, so the eigenvalues are compared."""
+    """The backends order the weights differently, so the eigenvalues are compared."""
     first, second = (np.linalg.eigvalsh(keras_worker(backend).call("hessian")) for backend in BACKENDS)
     assert len(first) == 34
-    np.testing.assert_allclose(first, second, rtol=0, atol=1e-5 * np.abs(first).max())  # single precision, twice
+    np.testing.assert_allclose(first, second, rtol=0, atol=1e-5 * np.abs(first).max())  # float32 on both sides
 
 
 def test_doctests(worker):
@@ -96,7 +96,7 @@ def test_doctests(worker):
         ("scale", "ValueError: KerasSchedule: 'scale' must be > 0"),
         ("accumulation", "ValueError: KerasSchedule: 'gradient_accumulation_steps' must be >= 1"),
         ("float step", "TypeError: KerasSchedule: 'step' must be an integer"),
-        ("too short", "ValueError: extend: 'schedule' must be of more than 4 steps, the current one, got 4."),
+        ("too short", "ValueError: extend: 'schedule' must be longer than the 4 steps already taken, got 4."),
         ("no schedule", "ValueError: extend: 'model' must be one that trains with a KerasSchedule"),
         ("not compiled", "ValueError: extend: 'model' must be compiled"),
         ("extend a number", "TypeError: extend: 'schedule' must be a Schedule"),
@@ -112,4 +112,4 @@ def test_a_missing_backend_is_named():
     code = "try:\n import eigencurve.adapters.keras\nexcept ImportError as error:\n print(error)"
     environment = {**os.environ, "KERAS_BACKEND": "openvino"}
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert "Keras found no openvino: set KERAS_BACKEND to torch, jax or tensorflow" in said.stdout
+    assert "Keras cannot import openvino: set KERAS_BACKEND to torch, jax or tensorflow" in said.stdout

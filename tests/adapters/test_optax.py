@@ -13,7 +13,7 @@ from eigencurve.schedules.segments import breaks  # noqa: E402
 
 
 def places(f, num=4000):
-    """The ends, both sides of every break, and steps drawn at random: always as many, so that one program does."""
+    """Both ends, both sides of every break, and random steps; a fixed number, so that JAX compiles once."""
     near = (breaks(f)[:, None] + np.arange(-1, 2)).ravel().clip(0, f.total_steps - 1)[: num // 2]
     drawn = np.random.default_rng(0).integers(0, f.total_steps, num - len(near))
     return np.concatenate((near, drawn))
@@ -41,10 +41,10 @@ def test_the_step_is_traced_in_a_scan_and_may_be_an_array():
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
 def test_cosine_power_is_optax_s_cosine_with_an_exponent(exponent):
     T, steps = 10**6, np.arange(0, 10**6, 997)
-    with jax.enable_x64(True):  # in float32 optax's own has no digit left at the end
+    with jax.enable_x64(True):  # in float32, optax's own schedule has no correct digit at the end
         wanted = np.asarray(optax.cosine_decay_schedule(0.1, T, exponent=exponent)(steps.astype(np.float64)))
     found = np.asarray(optax_schedule(ec.cosine_power(T, 0.1, alpha=exponent))(steps))
-    # 1 + cos has lost digits in float64, too, where it nears zero
+    # 1 + cos loses digits near zero in float64, too
     np.testing.assert_allclose(found, wanted, rtol=2**-21)
 
 
@@ -72,13 +72,13 @@ def test_joined_by_optax_it_starts_at_its_own_zero():
     np.testing.assert_allclose(found[4:], f(np.arange(12)), rtol=2**-22)
 
 
-def test_hurt_6_state_is_arrays_alone():
+def test_hurt_6_the_state_consists_of_arrays():
     optimizer = optax.adamw(optax_schedule(ec.cosine(10, 0.5)))
     state = optimizer.init({"w": jnp.zeros(3)})
     assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
 
 
-def test_with_64_bits_counts_of_either_size_do():
+def test_with_x64_counts_may_be_int32_or_int64():
     f = ec.cosine(1000, 0.5)
     with jax.enable_x64(True):
         rate = optax_schedule(f)

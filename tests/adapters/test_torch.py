@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from tests.adapters import recording
 from torch import nn
 from torch.optim.lr_scheduler import LinearLR, LRScheduler, SequentialLR
 
@@ -25,13 +26,22 @@ def schedules(total_steps=7, lr=0.5):
     ]
 
 
-def make_optimizer(rates=(0.5,), kind=torch.optim.SGD):
-    groups = [{"params": [nn.Parameter(torch.ones(2))], "lr": rate} for rate in rates]
-    return kind(groups, lr=rates[0])
+def make_optimizer(rates=(0.5,)):
+    return recording.make_optimizer(*({"lr": rate} for rate in rates), lr=rates[0])
+
+
+def stepped(schedule, num_steps, rates=(0.5,)):
+    """An optimizer and its scheduler after some steps."""
+    optimizer = make_optimizer(rates)
+    scheduler = ScheduleLR(optimizer, schedule)
+    for _ in range(num_steps):
+        optimizer.step()
+        scheduler.step()
+    return optimizer, scheduler
 
 
 def saved(state):
-    """Through a file, loaded the safe way."""
+    """The state after a round trip through a file, loaded with ``weights_only=True``."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     buffer.seek(0)
@@ -57,11 +67,7 @@ def test_hurt_5_stepping_equals_the_schedule_at_every_step_and_beyond(schedule):
 @pytest.mark.parametrize("schedule", schedules(), ids=lambda s: s.kind)
 @pytest.mark.parametrize("stop", [0, 1, 3, 6])
 def test_hurt_2_save_and_resume_is_exact(schedule, stop):
-    optimizer = make_optimizer((0.5, 0.05))
-    scheduler = ScheduleLR(optimizer, schedule)
-    for _ in range(stop):
-        optimizer.step()
-        scheduler.step()
+    optimizer, scheduler = stepped(schedule, stop, (0.5, 0.05))
     states = saved({"scheduler": scheduler.state_dict(), "optimizer": optimizer.state_dict()})
     again = make_optimizer((0.5, 0.05))
     for load in ("optimizer first", "scheduler first", "from the state alone"):
@@ -82,10 +88,7 @@ def test_hurt_2_save_and_resume_is_exact(schedule, stop):
 
 
 def test_groups_keep_their_ratios():
-    optimizer = make_optimizer((1.0, 0.1, 3.0))
-    scheduler = ScheduleLR(optimizer, ec.linear(4, lr=0.2))
-    optimizer.step()
-    scheduler.step()
+    optimizer, _ = stepped(ec.linear(4, lr=0.2), 1, (1.0, 0.1, 3.0))
     torch.testing.assert_close(torch.tensor(rates_of(optimizer)), 0.15 * torch.tensor([1.0, 0.1, 3.0]))
 
 
@@ -100,12 +103,7 @@ def test_rates_held_in_tensors_stay_tensors():
 
 
 def test_hurt_3_another_horizon_on_resume_is_an_error_that_names_extend():
-    optimizer = make_optimizer()
-    scheduler = ScheduleLR(optimizer, ec.cosine(10, 0.5))
-    for _ in range(4):
-        optimizer.step()
-        scheduler.step()
-    state = saved(scheduler.state_dict())
+    state = saved(stepped(ec.cosine(10, 0.5), 4)[1].state_dict())
     longer = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5))
     with pytest.raises(ValueError, match=r"total_steps=20.*total_steps=10.*call extend"):
         longer.load_state_dict(state)
@@ -113,7 +111,7 @@ def test_hurt_3_another_horizon_on_resume_is_an_error_that_names_extend():
     resumed.extend(ec.cosine(20, 0.5))
     assert resumed.get_last_lr() == [ec.cosine(20, 0.5)(4)]
     assert ScheduleLR.resume(make_optimizer(), saved(resumed.state_dict())).schedule.total_steps == 20
-    with pytest.raises(ValueError, match=r"ScheduleLR.extend: 'schedule' must be of more than 4 steps"):
+    with pytest.raises(ValueError, match=r"ScheduleLR.extend: 'schedule' must be longer than the 4 steps"):
         resumed.extend(ec.cosine(4, 0.5))
 
 
@@ -182,24 +180,19 @@ def test_hurt_7_the_curve_can_be_seen_before_the_run():
     scheduler = ScheduleLR(optimizer, ec.linear(64, 0.5))
     text = scheduler.schedule.preview(width=64, height=4)
     assert text.splitlines()[0].startswith("0.5 |█")
-    assert "step 32 (" in scheduler.schedule.describe()  # where the rate has fallen to a half
+    assert "step 32 (" in scheduler.schedule.describe()  # the step at half the rate
     assert (scheduler.last_epoch, rates_of(optimizer)) == (0, [0.5])
 
 
 def test_what_to_do_with_the_state_of_another_schedule():
-    optimizer = make_optimizer()
-    scheduler = ScheduleLR(optimizer, ec.cosine(10, 0.5))
-    for _ in range(4):
-        optimizer.step()
-        scheduler.step()
-    state = saved(scheduler.state_dict())
+    state = saved(stepped(ec.cosine(10, 0.5), 4)[1].state_dict())
     extending = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5), on_resume="extend")
     extending.load_state_dict(state)
     assert extending.get_last_lr() == [ec.cosine(20, 0.5)(4)]
     adopting = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5), on_resume="adopt")
     adopting.load_state_dict(state)
     assert adopting.get_last_lr() == [ec.cosine(10, 0.5)(4)]
-    with pytest.raises(ValueError, match="'schedule' must be of more than 4 steps"):
+    with pytest.raises(ValueError, match="'schedule' must be longer than the 4 steps already taken"):
         ScheduleLR(make_optimizer(), ec.cosine(4, 0.5), on_resume="extend").load_state_dict(state)
     with pytest.raises(ValueError, match="'on_resume' must be one of 'refuse', 'extend', 'adopt'"):
         ScheduleLR(make_optimizer(), ec.cosine(4, 0.5), on_resume="guess")
@@ -234,13 +227,20 @@ def test_one_call_from_a_model_to_its_schedule():
     assert estimate.spectrum == again.spectrum
     assert ec.torch_schedule is torch_schedule
     in_epochs, _ = torch_schedule(
-        model,
-        nn.functional.cross_entropy,
-        batch,
-        ec.epochs(5, 10),
-        lr=0.1,
-        weight_decay=1e-3,
+        model, nn.functional.cross_entropy, batch, ec.epochs(5, 10), lr=0.1, weight_decay=1e-3, min_lr=1e-4,
         num_steps=20,
-        min_lr=1e-4,
-    )
+    )  # fmt: skip
     assert in_epochs == schedule
+
+
+def test_bad_settings_of_the_one_call_are_refused_before_the_model_runs():
+    def untouched(*_):
+        raise AssertionError("the loss was called")
+
+    model, batch = nn.Linear(2, 1), (torch.ones(3, 2), torch.ones(3, 1))
+    for bad, match in [({"total_steps": 0}, "torch_schedule: 'total_steps'"), ({"num_probes": 0}, "'num_probes'"),
+                       ({"weight_decay": 0.0}, "'weight_decay' must be > 0")]:  # fmt: skip
+        with pytest.raises(ValueError, match=match):
+            torch_schedule(model, untouched, batch, **{"total_steps": 5, "lr": 0.1, "weight_decay": 1e-3, **bad})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nmu_steps'"):
+        torch_schedule(model, untouched, batch, 5, lr=0.1, weight_decay=1e-3, nmu_steps=3)

@@ -30,7 +30,7 @@ def tiny_bert(kind=transformers.BertForMaskedLM, **options):
 
 
 def masked(num_rows=6, seed=2):
-    """Sentences with most labels ignored, unequally many in each row; all of them in the last row."""
+    """Sentences with most labels ignored: a different number in each row, and all of them in the last."""
     source = torch.Generator().manual_seed(seed)
     tokens = torch.randint(1, 11, (num_rows, 6), generator=source)
     labels = tokens.clone()
@@ -100,7 +100,7 @@ class Kill(transformers.TrainerCallback):
 for way in ("optimizers", "callback"):
     folder = sys.argv[1] + "/" + way
     os.mkdir(folder)
-    child = os.fork()  # of this single thread, so that the imports are paid for once
+    child = os.fork()  # this process has one thread; a fork saves importing everything again
     if child == 0:
         run = Run(folder, SCHEDULE, 9, callback=way == "callback", **SAVING)
         run.trainer.add_callback(Kill())
@@ -123,7 +123,7 @@ def test_hurt_2_killed_and_resumed_from_its_checkpoint(tmp_path):
         before = [float(line) for line in (tmp_path / way / "rates.txt").read_text().split()]
         assert before == SCHEDULE.values().tolist()[:5]
         resumed = Run(tmp_path / way, SCHEDULE, 9, callback=way == "callback", **SAVING).train(checkpoint=True)
-        assert resumed.first() == SCHEDULE.values().tolist()[4:]  # the last checkpoint is that of step 4
+        assert resumed.first() == SCHEDULE.values().tolist()[4:]  # the last checkpoint is from step 4
 
 
 @pytest.mark.parametrize("callback", [False, True], ids=["optimizers", "callback"])
@@ -157,11 +157,11 @@ def test_bad_arguments():
         model_loss(tiny_gpt2(), {"input_ids": torch.ones(1, 3, dtype=torch.long)})
 
 
-# ---- spectra of the models
+# ---- Spectra of the models
 
 
 def exact_loss(shift):
-    """The models' own loss in full precision (theirs goes through float32)."""
+    """The loss of the models in full precision; their own passes through float32."""
 
     def loss(model, batch):
         logits, labels = model(input_ids=batch["input_ids"]).logits, batch["labels"]
@@ -172,7 +172,7 @@ def exact_loss(shift):
 
 
 def dense_hessian(model, batch, shift):
-    """The Hessian of the mean over all labels that count, entry by entry, by autograd on a function of the weights."""
+    """Dense Hessian of the mean loss over all labels that count, by autograd on a function of the weights."""
     names = [name for name, _ in model.named_parameters()]
     shapes = [parameter.shape for parameter in model.parameters()]
     flat = torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
@@ -196,7 +196,7 @@ MODELS = {"gpt2": (tiny_gpt2, True), "bert": (tiny_bert, False)}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_ignored_labels_are_weighted_right_whatever_the_batches(name):
+def test_ignored_labels_are_weighted_correctly_for_any_batches(name):
     make, shift = MODELS[name]
     model, batch = make(attn_implementation="eager").double(), masked()
     assert LabelCount(model)(batch) == (batch["labels"][:, 1:] if shift else batch["labels"]).ne(-100).sum()
@@ -213,7 +213,7 @@ def test_ignored_labels_are_weighted_right_whatever_the_batches(name):
         )  # the model's own loss passes through float32
         torch.testing.assert_close(own(vector), H @ vector, rtol=1e-3, atol=1e-5)
     rows_only = HessianOperator.from_objective(model, exact_loss(shift), batch, microbatch=4)
-    assert (rows_only(vector) - H @ vector).abs().max() > 1e-3  # weighted by rows it is another matrix
+    assert (rows_only(vector) - H @ vector).abs().max() > 1e-3  # weighting by rows gives another matrix
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -262,7 +262,7 @@ def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch):
     assert whole.plan.estimate.num_products == 8
     again = MeasureSchedule(measurement)
     assert run(tmp_path, again, checkpoint=f"{tmp_path}/checkpoint-5") == rates[5:]
-    assert again.plan.estimate is None  # known from the checkpoint, not measured again
+    assert again.plan.estimate is None  # read from the checkpoint, not measured again
     with pytest.raises(ValueError, match="on_resume='extend'"):
         run(tmp_path, MeasureSchedule(measurement), 16, f"{tmp_path}/checkpoint-5")
     longer = MeasureSchedule(measurement, on_resume="extend")

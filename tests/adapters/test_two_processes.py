@@ -22,7 +22,7 @@ from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """The rates that each of two processes used."""
+    """Rates used by each of two processes."""
     folder = tmp_path_factory.mktemp("two")
     run_in_two(Path(__file__).with_name("two_processes.py"), folder)
     return [json.loads((folder / f"{rank}.json").read_text()) for rank in (0, 1)]
@@ -42,12 +42,12 @@ def test_both_processes_used_the_same_rates(found):
         ("transformers, callback", 8),
     ],
 )
-def test_hurt_1_steps_once_per_update_whatever_the_processes_and_the_accumulation(found, case, updates):
+def test_hurt_1_one_step_per_update_for_any_processes_and_accumulation(found, case, updates):
     assert found[0][case] == [SCHEDULE(t) for t in range(updates)]
 
 
 def test_what_accelerate_prepares_itself_steps_once_per_process(found):
-    """The reason for prepare_schedule; should accelerate change its ways, this test says so."""
+    """The reason for prepare_schedule: this test fails if accelerate changes its behaviour."""
     assert found[0]["accelerate, prepared by itself"] == [SCHEDULE(2 * t) for t in range(12)]
 
 

@@ -1,4 +1,4 @@
-"""What two real processes do under torchrun, each writing the rates that its optimizer used to a file."""
+"""Program of two real processes under torchrun; each writes the rates of its optimizer to a file."""
 
 import json
 import os
@@ -32,7 +32,7 @@ SCHEDULE = ec.warmup(ec.cosine(6, LR), 2)
 
 
 def accelerated(accumulation, ours, split_batches=False):
-    """The rates of three epochs over eight rows in batches of one, two processes."""
+    """Rates of three epochs over eight rows in batches of one, in two processes."""
     accelerate.state.AcceleratorState._reset_state()
     accelerate.state.GradientState._reset_state()
     loading = accelerate.DataLoaderConfiguration(split_batches=split_batches)
@@ -56,7 +56,7 @@ def accelerated(accumulation, ours, split_batches=False):
 
 
 def lightning():
-    """The spectrum measured over both processes, and the rates that followed from it."""
+    """Rates after a measurement over both processes, its alphas, and the total steps."""
     measurement = Measurement(lr=LR, weight_decay=1e-2, num_batches=99, num_steps=8, settle=None)
     module, callback = Classifier(), MeasureSchedule(lightning_loss, measurement)
     running = fit(module, -1, data(), max_epochs=2, devices=2, strategy="ddp", callbacks=[callback])
@@ -64,7 +64,7 @@ def lightning():
 
 
 def transformers_measured(folder):
-    """The same under the Trainer: a GPT-2 measured on the rows of both processes."""
+    """Rates and alphas under the Trainer, with a GPT-2 measured on the rows of both processes."""
     measurement = Measurement(lr=LR, weight_decay=1e-2, num_batches=99, num_steps=6, settle=None)
     callback = transformers_adapter.MeasureSchedule(measurement)
     run = Run(folder, SCHEDULE, 6, callback=True)
@@ -94,5 +94,5 @@ def main(folder):
 
 if __name__ == "__main__":
     main(sys.argv[1])
-    # The frameworks leave a process group behind, whose threads may abort a process while Python ends.
+    # The frameworks leave a process group behind; its threads may abort the process while Python exits.
     os._exit(0)

@@ -1,7 +1,7 @@
-"""A process that calls functions by name: for a framework whose settings are fixed when it is imported.
+"""A process that calls functions by name, for a framework whose settings are fixed at import.
 
-``python -m tests.adapters.worker MODULE`` imports MODULE once; then every line on standard input is a call in JSON, and
-every line on standard output its result. Warnings are errors, but for those that something is going to change.
+``python -m tests.adapters.worker MODULE`` imports MODULE once. Each line on standard input is a call in JSON, and each
+line on standard output its result. Warnings are errors, except deprecation warnings.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import weakref
 
 
 class Worker:
-    """The other end: starts the process when it is first needed, and ends it with this one."""
+    """Handle of the process, which starts when it is first needed and ends with this one."""
 
     def __init__(self, module, **environment):
         self.module, self.environment = module, environment

@@ -4,7 +4,7 @@ import torch
 
 @pytest.fixture(autouse=True, scope="package")
 def one_thread():
-    """Problems this small only wait for a second thread."""
+    """Use one thread: problems this small do not profit from more."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

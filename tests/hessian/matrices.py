@@ -1,4 +1,4 @@
-"""Operators that are plain matrices, with the interface of a model's."""
+"""Operators of plain matrices, with the interface of a model's operator."""
 
 import hashlib
 
@@ -7,9 +7,9 @@ import torch
 
 
 class MatrixOperator:
-    """A dense symmetric matrix, or a diagonal one where ``matrix`` has one axis."""
+    """A dense symmetric matrix, or a diagonal one if ``matrix`` has one axis."""
 
-    leads = True
+    is_main_process = True
 
     def __init__(self, matrix, dtype=torch.float64):
         self.matrix = torch.as_tensor(np.asarray(matrix)).to(dtype)
@@ -23,12 +23,12 @@ class MatrixOperator:
     def fingerprint(self):
         return hashlib.sha256(self.matrix.numpy().tobytes()).hexdigest()
 
-    def smallest(self, value):
+    def min_over_processes(self, value):
         return value
 
 
 def hessian_like(dim=4000, num_outliers=40):
-    """Eigenvalues like those of a trained network: a bulk that decays as a power law on both sides, and outliers."""
+    """Eigenvalues like those of a trained network: a bulk with power-law tails on both sides, and outliers."""
     num_bulk = dim - num_outliers
     heights = 1e-3 * (num_bulk / (np.arange(num_bulk) + 0.5) - 1)
     bulk = np.where(np.arange(num_bulk) % 4 == 0, -0.3, 1.0) * heights
@@ -37,3 +37,10 @@ def hessian_like(dim=4000, num_outliers=40):
 
 def start(dim, dtype=torch.float64, seed=0):
     return torch.randn(dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+
+
+EIGENVALUES = hessian_like(3000, 20)
+
+
+def matrix_operator(dtype=torch.float32):
+    return MatrixOperator(EIGENVALUES, dtype)

@@ -1,4 +1,4 @@
-"""Small models in float64 with data, and their dense Hessians by autograd."""
+"""Small float64 models with data, and their dense Hessians by autograd."""
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +47,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def scramble(model: nn.Module, seed: int = 1) -> nn.Module:
-    """Parameters and statistics away from the special values that they start with."""
+    """Move parameters and statistics away from their special initial values."""
     source = generator(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -79,7 +79,7 @@ def problem(name: str, num_examples: int = 6) -> tuple[nn.Module, object, tuple[
 
 
 def flat_outputs(model: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[object, Tensor]:
-    """The outputs as a function of all parameters in one flat vector, and where they are now."""
+    """Outputs as a function of one flat vector of all parameters, and the current vector."""
     names = [name for name, _ in model.named_parameters()]
     shapes = [p.shape for p in model.parameters()]
     point = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
@@ -99,7 +99,7 @@ def dense_hessian(model: nn.Module, loss_fn: object, batch: tuple[Tensor, Tensor
 
 
 def dense_gauss_newton(model: nn.Module, loss_fn: object, batch: tuple[Tensor, Tensor]) -> Tensor:
-    """JᵀHJ, each of the three by autograd."""
+    """JᵀHJ, with each factor from autograd."""
     outputs, point = flat_outputs(model, batch)
     z = outputs(point).detach()
     jacobian = torch.autograd.functional.jacobian(outputs, point).reshape(z.numel(), -1)
@@ -108,6 +108,6 @@ def dense_gauss_newton(model: nn.Module, loss_fn: object, batch: tuple[Tensor, T
 
 
 def dense(operator: object) -> Tensor:
-    """The operator's matrix, column by column."""
+    """Matrix of the operator, column by column."""
     eye = torch.eye(operator.dim, dtype=operator.dtype)
     return torch.stack([operator(column) for column in eye], dim=1)

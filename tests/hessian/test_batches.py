@@ -11,18 +11,18 @@ def used(batch):
     return int((batch["weight"] > 0).sum())
 
 
-def test_microbatches_are_cut_by_rows_also_where_few_of_them_count():
+def test_microbatches_are_cut_by_rows_even_if_few_of_them_count():
     batch = {"x": torch.arange(8.0), "weight": torch.tensor([0, 0, 0, 0, 0, 1, 0, 1])}
     pieces = list(Batches("f", batch, False, CPU, 3, used))
     assert [(size, piece["x"].tolist()) for size, piece in pieces] == [(1, [3.0, 4.0, 5.0]), (1, [6.0, 7.0])]
 
 
-def test_microbatches_without_an_example_that_counts_are_left_out():
+def test_microbatches_without_an_example_that_counts_are_skipped():
     model = torch.nn.Linear(1, 1, bias=False)
     batch = {"x": torch.arange(1.0, 7.0).view(6, 1), "weight": torch.tensor([1, 1, 0, 0, 1, 0])}
 
     def loss(model, batch):
-        """A mean over none is not a number."""
+        """Undefined for a batch without examples that count."""
         return model(batch["x"])[batch["weight"] > 0].square().mean()
 
     whole = HessianOperator.from_objective(model, loss, batch, count=used)

@@ -50,5 +50,5 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
 def test_without_a_process_group_it_says_so():
     model, loss_fn, batch = problem("linear")
     assert not torch.distributed.is_initialized()
-    with pytest.raises(ValueError, match="Start with torchrun"):
+    with pytest.raises(ValueError, match="Start the program with torchrun"):
         DistributedOperator(HessianOperator(model, loss_fn, batch))

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from tests.hessian.matrices import MatrixOperator, hessian_like, start
-from tests.hessian.models import dense_hessian, generator, problem
+from tests.hessian.models import dense_hessian, problem
 
-from eigencurve.hessian.basis import dot
 from eigencurve.hessian.lanczos import lanczos, make_run, without_copies
-from eigencurve.hessian.memory import free_bytes, plan_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
@@ -58,7 +56,7 @@ def test_a_zero_operator_ends_after_one_step():
     assert (run.exact, run.alphas.tolist()) == (True, [0.0])
 
 
-def test_full_basis_buys_a_distinct_node_with_every_product():
+def test_with_the_full_basis_every_product_gives_a_distinct_node():
     operator = MatrixOperator(hessian_like(), torch.float32)
     run = lanczos(operator, start(operator.dim, torch.float32), 150)
     assert run.num_distinct >= 0.99 * run.num_products
@@ -91,7 +89,7 @@ def test_locked_mode_wastes_few_products_where_three_terms_waste_most(num_vector
 
 
 def cumulative(run, dtype, at):
-    """The distribution function of a run's measure with copies merged, each node spread to its neighbours."""
+    """Distribution function of a run's measure, with copies merged and interpolated between the nodes."""
     nodes, weights = gauss_quadrature(*without_copies(run, dtype))
     return np.interp(at, nodes, np.cumsum(weights) - weights / 2)
 
@@ -123,7 +121,7 @@ def test_merging_copies_keeps_the_moments():
 
 
 def test_memory_never_exceeds_the_plan():
-    """Count the bytes of vectors alive at every product: the rows and nothing else of that size."""
+    """At every product, the rows are the only vectors of that size alive."""
     dim, budget_vectors, seen = 50_000, 12, []
 
     def alive():
@@ -139,26 +137,6 @@ def test_memory_never_exceeds_the_plan():
     before = alive()
     lanczos(operator, held, 30, memory_budget=budget_vectors * 4 * dim)
     assert max(seen) - before <= (budget_vectors - 1) * 4 * dim  # the product itself is not made yet
-
-
-def test_plans():
-    size = 4 * 1000
-    assert plan_memory(1000, 150, 40 * size).mode == "locked"
-    full = plan_memory(1000, 150, 152 * size)
-    assert (full.mode, full.num_bytes) == ("full", 152 * size)
-    assert plan_memory(1000, 1, 3 * size).num_rows == 1
-    assert plan_memory(10, 5).budget_bytes <= free_bytes(torch.device("cpu"))
-    with pytest.raises(
-        ValueError, match=r"'memory_budget' must be >= 16000, got 12000. Lanczos needs 4 vectors of 4.0 kB"
-    ):
-        plan_memory(1000, 150, 3 * size)
-    with pytest.raises(TypeError, match="'memory_budget' must be an integer"):
-        plan_memory(1000, 150, 1e9)
-
-
-def test_dot_is_exact_in_float64():
-    a = torch.randn(3_000_000, generator=generator())
-    assert dot(a, a) == pytest.approx(float((a.double() ** 2).sum()), rel=1e-12)
 
 
 def test_bad_input():

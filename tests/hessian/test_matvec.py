@@ -1,4 +1,4 @@
-"""Products of any function: the same Lanczos, the same checks."""
+"""Operators of functions and matrices: the same Lanczos runs and the same checks as for a model's operator."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_the_tridiagonal_is_that_of_the_torch_operator_and_of_the_reference(make
 
 
 def test_the_same_products_give_the_same_bits():
-    """What runs the same matrix product as the torch operator has its α and β exactly."""
+    """The same matrix product as in the torch operator gives exactly its α and β."""
     tensor = torch.from_numpy(MATRIX)
     wanted = estimate_spectrum(MatrixOperator(MATRIX), 40, settle=None)
     for source in (tensor, MatvecOperator(lambda v: tensor @ v, 60, vectors="torch")):
@@ -82,7 +82,7 @@ def test_the_type_is_what_the_function_makes_of_float64():
 
 
 def test_the_product_is_memory_of_its_own():
-    """Lanczos writes to it: neither the argument nor a buffer of the function's may come back."""
+    """Lanczos writes to the product, so it must be neither the argument nor a buffer of the function."""
     buffer = np.zeros(5)
     vector = start(5)
     kept = vector.clone()
@@ -106,7 +106,7 @@ def test_checkpoints_know_the_operator_by_its_products(tmp_path):
 
     operator = MatvecOperator(matvec, 60, check=False, dtype="float64")
     resumed = estimate_spectrum(operator, 20, **settings)
-    assert len(counted) == 1 + 9  # one for the fingerprint, the last step again, and those that were missing
+    assert len(counted) == 1 + 9  # one for the fingerprint, the last step again, and the eight missing ones
     np.testing.assert_array_equal(resumed.alphas, whole.alphas)
     content = path.read_bytes()
     other = MATRIX.copy()
@@ -137,7 +137,7 @@ def writing(v):
 
 
 def bad_calls():
-    yield "'matvec' must be callable.*A matrix goes", TypeError, lambda: MatvecOperator(MATRIX, 60)
+    yield "'matvec' must be callable.*Pass a matrix", TypeError, lambda: MatvecOperator(MATRIX, 60)
     yield "'dim' must be >= 1", ValueError, lambda: MatvecOperator(abs, 0)
     yield "'dim' must be an integer", TypeError, lambda: MatvecOperator(abs, 3.0)
     yield "'dtype' must be one of 'float32', 'float64'", ValueError, lambda: MatvecOperator(abs, 3, dtype="float16")
@@ -148,7 +148,7 @@ def bad_calls():
     yield "real numbers", TypeError, lambda: MatvecOperator(lambda _: None, 4)
     yield "finite products", ValueError, lambda: MatvecOperator(lambda v: v * np.nan, 4)
     yield "deterministic.*Fix its seed", ValueError, lambda: MatvecOperator(noisy, 60)
-    yield "leaves its argument as it is", ValueError, lambda: MatvecOperator(writing, 4)
+    yield "leaves its argument unchanged", ValueError, lambda: MatvecOperator(writing, 4)
     yield "symmetric matrix", ValueError, lambda: estimate_spectrum(np.triu(MATRIX))
     yield "symmetric matrix", ValueError, lambda: estimate_spectrum(scipy.sparse.triu(MATRIX))
     yield r"square matrix, got 'shape \(2, 3\)'", ValueError, lambda: as_operator(np.ones((2, 3)))

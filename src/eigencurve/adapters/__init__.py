@@ -1,1 +1,1 @@
-"""Schedules in the trainers that people already have, one framework a file."""
+"""Schedules for existing trainers, one framework per file."""

@@ -1,8 +1,8 @@
-"""A schedule under Hugging Face accelerate: one step per update, whatever the processes and the accumulation.
+"""prepare_schedule: a schedule under Hugging Face accelerate that advances once per optimizer update.
 
-What ``accelerator.prepare`` makes of a scheduler steps once per *process* for each update (unless batches are
-split), and not at all where mixed precision skipped one. :func:`prepare_schedule` steps once per update, as everywhere
-else in this package, so the total number of steps is that of the updates.
+A scheduler wrapped by ``accelerator.prepare`` advances once per *process* for each update (unless batches are split),
+and does not advance when mixed precision skips an update. :func:`prepare_schedule` advances once per update, for any
+number of processes and accumulation steps, so ``total_steps`` counts updates as everywhere else in this package.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ __all__ = ["ScheduleLR", "UpdateScheduler", "prepare_schedule"]
 
 
 class UpdateScheduler(AcceleratedScheduler):
-    """A :class:`ScheduleLR` among an accelerator's schedulers. Made by :func:`prepare_schedule`."""
+    """A :class:`ScheduleLR` wrapped for an accelerator; create it with :func:`prepare_schedule`."""
 
     scheduler: ScheduleLR
-    # Tells the accelerator to keep it as it is.
+    # Tells the accelerator not to wrap it again.
     _is_accelerate_prepared = True
 
     def step(self, *args: Any, **kwargs: Any) -> None:
-        """Go on to the next step if this call ends an update; microbatches before its last one do not count."""
+        """Advance to the next step after the last microbatch of an update; other calls have no effect."""
         if self.gradient_state.sync_gradients:
             self.scheduler.step(*args, **kwargs)
 
     def extend(self, schedule: Schedule) -> None:
-        """Go on from the current step with another schedule; see :meth:`ScheduleLR.extend`."""
+        """Continue from the current step with another schedule; see :meth:`ScheduleLR.extend`."""
         self.scheduler.extend(schedule)
 
 
 def prepare_schedule(
     accelerator: Accelerator, optimizer: Optimizer, schedule: Schedule, on_resume: str = "refuse"
 ) -> UpdateScheduler:
-    """The scheduler of ``optimizer``, registered with ``accelerator`` as ``accelerator.prepare`` would.
+    """Create the scheduler of ``optimizer`` and register it with ``accelerator``.
 
-    Call its ``step`` wherever ``optimizer.step`` is called, also within ``accelerator.accumulate``: it counts once per
+    Call its ``step`` after every ``optimizer.step``, also within ``accelerator.accumulate``: it advances once per
     update. ``accelerator.save_state`` and ``load_state`` save and restore it.
 
     Args:
-        accelerator: any number of processes, any accumulation, split batches or not.
-        optimizer: before or after ``accelerator.prepare``.
-        schedule: its ``total_steps`` are updates: with the *prepared* loader, ``ceil(len(loader) / accumulation)`` an
-            epoch.
-        on_resume: as in :class:`ScheduleLR`.
+        accelerator: Accelerator with any number of processes and accumulation steps, with or without split batches.
+        optimizer: Optimizer, before or after ``accelerator.prepare``.
+        schedule: Schedule whose ``total_steps`` count updates. An epoch has ``ceil(len(loader) / accumulation)`` of
+            them, with the *prepared* loader.
+        on_resume: What to do with the saved state of a different schedule; see :class:`ScheduleLR`.
     """
     if not isinstance(accelerator, Accelerator):
         raise TypeError(_check.sentence("prepare_schedule", "accelerator", "an accelerate.Accelerator", accelerator))
@@ -63,6 +63,6 @@ def prepare_schedule(
     scheduler = UpdateScheduler(ScheduleLR(bare, schedule, on_resume=on_resume), optimizer)
     kept: UpdateScheduler = accelerator.prepare_scheduler(scheduler)
     if kept is not scheduler:
-        need = "a version of accelerate that keeps a prepared scheduler as it is"
+        need = "of a version of accelerate that does not wrap a prepared scheduler again"
         _check.refuse("prepare_schedule", "accelerator", need, type(kept).__name__)
     return kept

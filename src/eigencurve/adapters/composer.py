@@ -1,4 +1,4 @@
-"""A schedule in the form that MosaicML Composer takes. Composer itself is not needed, nor is it used in the tests."""
+"""composer_scheduler: a schedule for MosaicML Composer. Composer itself is not imported, and not used in the tests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from eigencurve.schedules.base import Schedule, require_schedule
 
 
 def composer_scheduler(schedule: Schedule, lr: float | None = None) -> Callable[..., float]:
-    r"""A ``ComposerScheduler``: from the trainer's state to what the optimizer's own rate is multiplied by.
+    r"""Convert a schedule to a ``ComposerScheduler``, a function from the trainer's state to a multiplier of the rate.
 
     .. math:: \text{multiplier} = \frac{1}{\eta}\, f\bigl(\lfloor t / r \rfloor\bigr)
 
-    with t the batches so far (``state.timestamp.batch``, which are updates) and r Composer's scale schedule ratio.
-    Composer multiplies the initial rate of every group, so groups keep their ratios.
+    Here t is the number of batches so far (``state.timestamp.batch``; each is an update), and r is Composer's scale
+    schedule ratio. Composer multiplies the initial rate of every group, so groups keep their ratios.
 
     Args:
-        schedule: its steps are batches.
-        lr: η, the rate that the optimizer was given; by default the schedule's own (after a warmup: its peak).
+        schedule: Schedule whose steps are batches.
+        lr: Learning rate η that the optimizer was created with; by default ``schedule.lr``, the peak after a warmup.
 
     >>> from types import SimpleNamespace as Namespace
     >>> import eigencurve as ec

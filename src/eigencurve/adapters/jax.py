@@ -1,25 +1,24 @@
-"""The curvature of a JAX loss: products for the same Lanczos, and the one call from a loss to its schedule."""
+"""hessian_operator, the Hessian of a JAX loss, and jax_schedule, from a loss to its schedule."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
+from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.units import Steps, whole_steps
-from eigencurve.spectrum.spectrum import prepare
 
 try:
     import jax
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
-    from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+    from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of
     from eigencurve.hessian.matvec import DTYPES, MatvecOperator
+    from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 except ImportError as error:
-    need = "JAX for its products and PyTorch for Lanczos"
+    need = "JAX (for products) and PyTorch (for Lanczos)"
     raise ImportError(f"eigencurve.adapters.jax needs {need}: pip install eigencurve[jax]") from error
 
 
@@ -32,27 +31,27 @@ def hessian_operator(
     fingerprint: str | None = None,
     check: bool = True,
 ) -> MatvecOperator:
-    r"""Products with the Hessian of the mean of ``loss`` over all examples, for :func:`estimate_spectrum`.
+    r"""Operator of the Hessian of a JAX loss, averaged over all examples, for :func:`estimate_spectrum`.
 
     .. math:: Hv = \frac1N \sum_b n_b\, \partial_\epsilon \nabla\ell_b(w + \epsilon v), \qquad N = \sum_b n_b
 
-    with :math:`n_b` examples in batch b: a forward derivative of the gradient, compiled once for every shape of batch.
-    Lanczos itself runs on the host in PyTorch, with the type of the parameters: float64 where JAX's x64 is on.
+    Batch b has :math:`n_b` examples. A product is a forward derivative of the gradient, compiled once per batch shape.
+    Lanczos itself runs in PyTorch on the CPU, in the type of the parameters (float64 if JAX's x64 mode is enabled).
 
     Args:
-        loss: ``loss(params, batch)``, the *mean* over the batch; whatever is random in it must have a fixed key.
-        params: any tree of arrays, all float32 or all float64.
-        batches: one batch, such as a tuple of arrays (x, y) or a dict; or a list or other iterable of them, which is
-            read once. Ragged ones are weighted by their sizes.
-        count: over how many examples the loss of a batch is the mean, where that is not the first array's leading
-            dimension. A batch of none is left out.
-        fingerprint: a name by which checkpoints know this problem; None hashes a product.
-        check: whether to spend three products on seeing that they are deterministic and symmetric.
+        loss: ``loss(params, batch)``, the *mean* loss of a batch. If it uses random numbers, their key must be fixed.
+        params: Any tree of arrays, all float32 or all float64.
+        batches: One batch, such as a tuple of arrays (x, y) or a dict, or a list or other iterable of batches, which is
+            read once. Batches of unequal size are weighted by their size.
+        count: Function that returns the number of examples over which the loss of a batch is the mean; by default the
+            leading dimension of the first array. Batches with a count of zero are skipped.
+        fingerprint: Name that identifies this operator in checkpoints; by default a hash of one product.
+        check: Whether to spend three products on checking that products are deterministic and symmetric.
 
     Raises:
-        TypeError: a loss that is not callable.
-        ValueError: parameters of several types or none, no examples, a loss that is not a scalar, or products that
-            are not finite, deterministic and symmetric.
+        TypeError: If ``loss`` is not callable.
+        ValueError: If there are no parameters or parameters of several types, if there are no examples, if the loss is
+            not a scalar, or if products are not finite, deterministic and symmetric.
 
     Reference: Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
 
@@ -67,7 +66,7 @@ def hessian_operator(
     dtype = _dtype_of(params)
     point, unravel = ravel_pytree(params)
     sized = [(_size(batch, count), batch) for batch in _batches(batches)]
-    examples = [(size, batch) for size, batch in sized if size]  # of none there is no mean
+    examples = [(size, batch) for size, batch in sized if size]  # the mean over no examples is not defined
     total = sum(size for size, _ in examples)
     if total == 0:
         _check.refuse("hessian_operator", "batches", "at least one example", "none")
@@ -93,58 +92,46 @@ def jax_schedule(
     params: Any,
     batches: Any,
     total_steps: Steps,
+    *,
     lr: float,
     weight_decay: float,
     min_lr: float | None = None,
     beta: float = 2.0,
-    num_steps: int = 250,
-    num_probes: int = 1,
-    seed: int = 0,
-    settle: float | None = 0.02,
-    memory_budget: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = True,
+    **options: Unpack[EstimateOptions],
 ) -> tuple[Eigencurve, SpectrumEstimate]:
-    """From a JAX loss to its schedule in one call: measure the spectrum, prepare it, make the curve.
+    """Measure the spectrum of a JAX loss and return its Eigencurve schedule.
 
     Args:
-        loss: ``loss(params, batch)``, the mean over the batch, without the weight decay.
-        params: near the end of a training run; early spectra differ.
-        batches: arrays (x, y), or a list of such pairs; a few hundred examples do.
-        total_steps: T of the run that the schedule is for, counted in updates.
-        lr: its initial rate.
-        weight_decay: of its optimizer, above 0.
-        min_lr: of its last step; None leaves the curve alone.
-        beta: of the schedule; see :func:`eigencurve.eigencurve`.
-        num_steps: of Lanczos, at most; this and the following as in :func:`eigencurve.hessian.estimate_spectrum`.
-        num_probes: how many random directions to average.
-        seed: of the probes.
-        settle: by how little the schedule must have moved for the estimate to stop.
-        memory_budget: bytes for all vectors.
-        checkpoint: a file to save to and go on from.
-        progress: whether to show a bar on a terminal.
+        loss: ``loss(params, batch)``, the mean loss of a batch, without the weight decay.
+        params: Trained or nearly trained parameters; spectra change early in training.
+        batches: Arrays (x, y) or a list of such pairs. A few hundred examples are enough.
+        total_steps: Number of updates T of the run that the schedule is for.
+        lr: Initial learning rate of that run.
+        weight_decay: Weight decay of its optimizer, positive.
+        min_lr: Learning rate of the last step. By default, the curve is not rescaled.
+        beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
+            ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
 
     Returns:
-        The schedule, for :func:`eigencurve.adapters.optax.optax_schedule`, and the estimate that it was made from.
+        The schedule, ready for :func:`eigencurve.adapters.optax.optax_schedule`, and the estimate behind it.
     """
     total = whole_steps("jax_schedule", "total_steps", total_steps, minimum=1)
-    operator = hessian_operator(loss, params, batches)
-    estimate = estimate_spectrum(
-        operator, num_steps, num_probes, seed, settle, weight_decay, total, memory_budget, checkpoint, progress
-    )
-    return eigencurve(prepare(estimate.spectrum, weight_decay), total, lr, min_lr, beta), estimate
+    settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
+    estimate = run_estimate(hessian_operator(loss, params, batches), settings)
+    return schedule_of(estimate, lr, min_lr, beta), estimate
 
 
 def _dtype_of(params: Any) -> str:
     kinds = sorted({str(jnp.result_type(leaf)) for leaf in jax.tree.leaves(params)})
     if len(kinds) != 1 or kinds[0] not in DTYPES:
-        remedy = "Leave counters and the like out, and cast the others."
+        remedy = "Leave out counters and the like, and cast the rest to one type."
         _check.refuse("hessian_operator", "params", "arrays all of type float32 or all of float64", kinds, remedy)
     return kinds[0]
 
 
 def _batches(batches: Any) -> list[Any]:
-    """A list, or anything else that is iterable and not an array, a tuple or a mapping, holds several."""
+    """The batches in a list; an array, a tuple or a mapping is a single batch."""
     several = isinstance(batches, Iterable) and not (isinstance(batches, tuple | Mapping) or hasattr(batches, "shape"))
     return [jax.tree.map(jnp.asarray, batch) for batch in (batches if several else [batches])]
 
@@ -154,7 +141,7 @@ def _size(batch: Any, count: Callable[[Any], int] | None) -> int:
         return _check.whole("hessian_operator", "count", count(batch), minimum=0)
     sizes = [leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim]
     if not sizes:
-        remedy = "Give the number of examples in a batch by 'count'."
+        remedy = "Pass 'count', a function that returns the number of examples in a batch."
         _check.refuse("hessian_operator", "batches", "made of arrays with a leading dimension", batch, remedy)
     return int(sizes[0])
 

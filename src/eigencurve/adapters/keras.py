@@ -1,4 +1,4 @@
-"""A schedule as a Keras 3 learning-rate schedule, on any of its backends, saved with the model."""
+"""KerasSchedule: a schedule for Keras 3 optimizers, on any backend, saved with the model."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ try:
 except ModuleNotFoundError as error:
     if error.name == "keras":
         raise ImportError("eigencurve.adapters.keras needs Keras 3: pip install eigencurve[keras]") from error
-    remedy = f"Keras found no {error.name}: set KERAS_BACKEND to torch, jax or tensorflow, whichever is installed."
+    remedy = f"Keras cannot import {error.name}: set KERAS_BACKEND to torch, jax or tensorflow, whichever is installed."
     raise ImportError(f"eigencurve.adapters.keras: {remedy}") from error
 
 
 @keras.saving.register_keras_serializable(package="eigencurve")
 class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
-    r"""``schedule`` for the ``learning_rate`` of any Keras optimizer.
+    r"""A schedule for the ``learning_rate`` argument of any Keras optimizer.
 
-    Update t = ``optimizer.iterations`` = 0, 1, … gets f(t); beyond the last step the rate stays. The step may be
-    traced, so it runs in a jitted train step too. The table of :mod:`eigencurve.schedules.segments` serves all
-    backends: the rate is float32 and within :math:`2^{-22}` of f(t), relative, however long the run.
+    Update t = ``optimizer.iterations`` = 0, 1, … gets f(t); beyond the last step, the rate stays constant. The step may
+    be traced, so the schedule also works in a jitted train step. All backends use the table of
+    :mod:`eigencurve.schedules.segments`: rates are float32 with a relative error of at most :math:`2^{-22}`, for runs
+    of any length.
 
-    It is saved with the model, all of it: after ``import eigencurve.adapters.keras``, ``keras.models.load_model`` needs
-    no ``custom_objects`` and training goes on with the rate that would have come.
+    The schedule is saved with the model. After ``import eigencurve.adapters.keras``, ``keras.models.load_model`` needs
+    no ``custom_objects``, and training continues with the next rate.
 
     Args:
-        schedule: any schedule of this package.
-        scale: what all rates are multiplied by. For groups with rates of their own, give
-            ``keras.optimizers.MultiOptimizer`` one optimizer a group, each with the same schedule and its own scale.
-        gradient_accumulation_steps: the optimizer's own argument of that name, where it has one. Keras shows its
-            schedules the number of microbatches and not of updates; with this they see updates again.
+        schedule: Any schedule of this package.
+        scale: Factor on all rates. For parameter groups with different rates, pass ``keras.optimizers.MultiOptimizer``
+            one optimizer per group, each with the same schedule and its own scale.
+        gradient_accumulation_steps: Value of the optimizer's argument of the same name, if you set it. Keras then
+            counts microbatches instead of updates; with this argument, the schedule converts them to updates.
 
     >>> import eigencurve as ec
     >>> optimizer = keras.optimizers.SGD(KerasSchedule(ec.linear(total_steps=4, lr=0.5)))
@@ -51,14 +52,14 @@ class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: i
         self._segments = segments_of(self.schedule, self.scale)
 
     def __call__(self, step: Any) -> Any:
-        """The rate at ``step``, an integer, a tensor or a variable."""
+        """Learning rate at ``step``, an integer, a tensor or a variable."""
         count = keras.ops.convert_to_tensor(step)
         if "int" not in keras.backend.standardize_dtype(count.dtype):
             raise TypeError(_check.sentence("KerasSchedule", "step", "an integer or an array of integers", step))
         return evaluate(self._segments, keras.ops.floor_divide(count, self.gradient_accumulation_steps), keras.ops)
 
     def get_config(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, the schedule itself among them."""
+        """Configuration as plain numbers, strings and lists, including the schedule."""
         return {
             "schedule": self.schedule.to_dict(),
             "scale": self.scale,
@@ -67,22 +68,22 @@ class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: i
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> KerasSchedule:
-        """The schedule that wrote ``config``."""
+        """Create the schedule from the configuration of :meth:`get_config`."""
         return cls(**{**config, "schedule": schedule_from_dict(config["schedule"])})
 
 
 def extend(model: keras.Model, schedule: Schedule) -> None:
-    """Go on from the current step with another schedule, of another length for instance, on purpose.
+    """Continue from the current step with another schedule, such as a longer one.
 
-    Setting ``model.optimizer.learning_rate`` alone would not do: the compiled train step keeps the schedule that it was
-    traced with. Every optimizer in the model keeps its own scale.
+    Setting ``model.optimizer.learning_rate`` is not enough, because the compiled train step keeps the schedule that it
+    was traced with. Every optimizer in the model keeps its own scale.
 
     Args:
-        model: compiled, with a :class:`KerasSchedule`; loaded from a file, or in the middle of its training.
-        schedule: that goes on in the place of the old one.
+        model: Compiled model with a :class:`KerasSchedule`, loaded from a file or in the middle of training.
+        schedule: Schedule that replaces the old one.
 
     Raises:
-        ValueError: a schedule that is over before the current step, or an optimizer without a KerasSchedule.
+        ValueError: If the schedule ends before the current step, or if an optimizer has no KerasSchedule.
     """
     longer = require_schedule("extend", schedule)
     for optimizer in _optimizers(model):
@@ -91,13 +92,13 @@ def extend(model: keras.Model, schedule: Schedule) -> None:
             _check.refuse("extend", "model", "one that trains with a KerasSchedule", old)
         taken = int(optimizer.iterations)
         if longer.total_steps <= taken:
-            _check.refuse("extend", "schedule", f"of more than {taken} steps, the current one", longer.total_steps)
+            _check.refuse("extend", "schedule", f"longer than the {taken} steps already taken", longer.total_steps)
         optimizer.learning_rate = KerasSchedule(longer, old.scale, old.gradient_accumulation_steps)
     model.make_train_function(force=True)
 
 
 def _optimizers(model: keras.Model) -> list[Any]:
-    """The optimizers that hold rates: those inside a loss scale or a map of several."""
+    """The optimizers that have a rate, unwrapped from a loss-scale or a multi-optimizer."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         _check.refuse("extend", "model", "compiled", "a model without an optimizer", "Call model.compile first.")

@@ -1,9 +1,9 @@
-"""A schedule that is measured within the run it is for: what the callbacks of several trainers share."""
+"""Measurement and MeasuredPlan: a schedule measured during its own run, for the callbacks of several trainers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from eigencurve import _check
@@ -24,40 +24,42 @@ except ImportError as error:
 
 from eigencurve.hessian.batches import Count
 from eigencurve.hessian.distributed import DistributedOperator
-from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate
 from eigencurve.hessian.isolation import undisturbed
 from eigencurve.hessian.operator import HessianOperator
+from eigencurve.hessian.settings import EstimateSettings
 
 Loss = Callable[[Any, Any], Tensor]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """When and how to measure a model's spectrum during training, and what schedule to make of it.
+    """When and how to measure a model's spectrum during training, and which schedule to make from it.
 
-    The rate rises to ``lr`` over the warmup and stays there until the measurement; from then on, Eigencurve of the
-    measured spectrum takes it through the steps that are left. The paper measures a trained model: a spectrum from
-    the first epochs is another one, and the later the measurement, the less of the run is left for its curve.
+    The rate rises to ``lr`` during the warmup and stays there until the measurement. From then on, the rate follows
+    the Eigencurve schedule of the measured spectrum over the remaining steps. The paper measures trained models: a
+    spectrum from the first epochs differs, but the later you measure, the fewer steps remain for the curve.
 
     Args:
-        lr: the rate of the first group after the warmup.
-        weight_decay: of the optimizer, above 0.
-        at_epoch: measure at the start of this epoch; 0 is before the first step.
-        min_lr: of the last step; None leaves the curve alone.
-        beta: as in :func:`eigencurve.eigencurve`.
-        warmup_steps: in any unit; they count in the run's steps.
-        num_batches: how many batches of the training set to measure on, in each process.
-        batches: to measure on instead, such as a list of batches or a DataLoader.
-        microbatch: the most rows in memory at a time.
-        num_steps: of Lanczos, at most; this and the following as in :func:`eigencurve.hessian.estimate_spectrum`.
-        num_probes: how many random directions to average.
-        seed: of the batches and the probes.
-        settle: by how little the schedule must have moved for the estimate to stop.
-        memory_budget: bytes for all vectors.
+        lr: Learning rate of the first group after the warmup.
+        weight_decay: Weight decay of the optimizer, positive.
+        at_epoch: Epoch at whose start to measure; 0 measures before the first step.
+        min_lr: Learning rate of the last step. By default, the curve is not rescaled.
+        beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
+        warmup_steps: Length of the warmup in any unit; it is part of the run's total steps.
+        num_batches: Number of batches of the training set to measure on, per process.
+        batches: Batches to measure on instead, such as a list or a DataLoader.
+        microbatch: Maximum number of rows in memory at a time.
+        num_steps: Maximum number of Lanczos steps; see :func:`eigencurve.hessian.estimate_spectrum`.
+        num_probes: Number of random directions to average.
+        seed: Seed of the batches and the probes.
+        settle: Stop once the schedule has moved by less than this. None always takes ``num_steps`` steps.
+        memory_budget: Upper limit in bytes for all vectors together.
     """
 
     lr: float
     weight_decay: float
+    _: KW_ONLY
     at_epoch: int = 0
     min_lr: float | None = None
     beta: float = 2.0
@@ -73,22 +75,30 @@ class Measurement:
 
     def __post_init__(self) -> None:
         _check.positive("Measurement", "lr", self.lr)
-        _check.positive("Measurement", "weight_decay", self.weight_decay, "A Hessian has no smallest eigenvalue > 0.")
+        _check.positive("Measurement", "weight_decay", self.weight_decay, "Eigencurve needs a smallest eigenvalue > 0.")
         _check.whole("Measurement", "at_epoch", self.at_epoch, minimum=0)
         _check.whole("Measurement", "num_batches", self.num_batches, minimum=1)
+        self.settings(total_steps=1)
+
+    def settings(self, total_steps: int) -> EstimateSettings:
+        """Settings of the estimate, for a run of ``total_steps``."""
+        return EstimateSettings(
+            num_steps=self.num_steps, num_probes=self.num_probes, seed=self.seed, settle=self.settle,
+            weight_decay=self.weight_decay, total_steps=total_steps, memory_budget=self.memory_budget, progress=False,
+        )  # fmt: skip
 
     def before(self, total_steps: int) -> Schedule:
-        """The schedule until the measurement: a rise to ``lr``, which then stays."""
-        rise = self._rise(total_steps)
+        """Schedule until the measurement: a warmup to ``lr``, then a constant rate."""
+        rise = self._num_warmup_steps(total_steps)
         return warmup(constant(total_steps - rise, self.lr), rise)
 
     def after(self, spectrum: Spectrum, step: int, total_steps: int) -> Schedule:
-        """The schedule of the whole run, measured at ``step``: as before until then, and Eigencurve after."""
-        rise = self._rise(total_steps)
+        """Schedule of the whole run with a measurement at ``step``: :meth:`before` until then, then Eigencurve."""
+        rise = self._num_warmup_steps(total_steps)
         wait = max(step - rise, 0)
         left = total_steps - rise - wait
         if left < 1:
-            remedy = "The run is over before there is a curve to follow."
+            remedy = "No steps remain for the curve."
             _check.refuse("Measurement", "at_epoch", "before the last step", self.at_epoch, remedy)
         curve = eigencurve(prepare(spectrum, self.weight_decay), left, self.lr, self.min_lr, self.beta)
         return warmup(join([constant(wait, self.lr), curve]) if wait else curve, rise)
@@ -96,35 +106,33 @@ class Measurement:
     def measure(
         self, model: nn.Module, objective: Loss, loader: Any, total_steps: int, count: Count | None = None
     ) -> SpectrumEstimate:
-        """The spectrum of ``model`` as it is, on batches of ``loader``; with several processes, on all of theirs.
+        """Measure the spectrum of ``model`` on batches of ``loader``, of all processes together.
 
-        The model, its gradients, all random states and the loader's own iterators stay as they are.
+        The model, its gradients, all random states and the iterators of the loader are unchanged.
         """
         batches = self.batches if self.batches is not None else draw_batches(loader, self.num_batches, self.seed, model)
         operator = HessianOperator.from_objective(model, objective, batches, microbatch=self.microbatch, count=count)
-        several = dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
-        return estimate_spectrum(
-            DistributedOperator(operator) if several else operator, self.num_steps, self.num_probes, self.seed,
-            self.settle, self.weight_decay, total_steps, self.memory_budget, progress=False,
-        )  # fmt: skip
+        _, world_size = _rank_and_world_size()
+        return run_estimate(DistributedOperator(operator) if world_size > 1 else operator, self.settings(total_steps))
 
-    def _rise(self, total_steps: int) -> int:
+    def _num_warmup_steps(self, total_steps: int) -> int:
         rise = whole_steps("Measurement", "warmup_steps", self.warmup_steps, 0, total_steps)
         if rise >= total_steps:
-            _check.refuse("Measurement", "warmup_steps", f"below the run's {total_steps} steps", rise)
+            _check.refuse("Measurement", "warmup_steps", f"fewer than the {total_steps} steps of the run", rise)
         return rise
 
 
 class MeasuredPlan:
-    """The schedule of one run that is measured within it, and all that must be saved to know it again.
+    """The schedule of one run that is measured during the run, with a state for checkpoints.
 
     Args:
-        objective: ``objective(model, batch)``, the mean loss over a batch.
-        measurement: when and how to measure, and what to make of it.
-        count: over how many examples the loss of a batch is the mean, where that is not its rows.
+        objective: ``objective(model, batch)``, the mean loss of a batch.
+        measurement: When and how to measure, and which schedule to make.
+        count: Function that returns the number of examples over which the loss of a batch is the mean; by default the
+            number of rows.
 
     Attributes:
-        estimate: what was measured in this process; None before, and after a resume.
+        estimate: Spectrum measured in this process; None before the measurement and after a resume.
     """
 
     def __init__(self, objective: Loss, measurement: Measurement, count: Count | None = None) -> None:
@@ -134,56 +142,59 @@ class MeasuredPlan:
             raise TypeError(_check.sentence("MeasuredPlan", "measurement", "a Measurement", measurement))
         self.objective, self.measurement, self.count = objective, measurement, count
         self.estimate: SpectrumEstimate | None = None
-        self._found: tuple[int, Spectrum] | None = None
+        self._measured: tuple[int, Spectrum] | None = None
 
     def due(self, epoch: int) -> bool:
-        """Whether to measure at the start of ``epoch``: the first time that it is late enough."""
-        return self._found is None and epoch >= self.measurement.at_epoch
+        """Whether to measure at the start of ``epoch``."""
+        return self._measured is None and epoch >= self.measurement.at_epoch
 
     def measure(self, model: nn.Module, loader: Any, step: int, total_steps: int) -> None:
         """Measure ``model`` now, before ``step``."""
         self.estimate = self.measurement.measure(model, self.objective, loader, total_steps, self.count)
-        self._found = (step, self.estimate.spectrum)
+        self._measured = (step, self.estimate.spectrum)
 
     def schedule(self, total_steps: int) -> Schedule:
-        """The schedule of a run of ``total_steps``, as far as it is known."""
-        if self._found is None:
+        """Schedule of a run of ``total_steps``, as far as it is known."""
+        if self._measured is None:
             return self.measurement.before(total_steps)
-        step, spectrum = self._found
+        step, spectrum = self._measured
         return self.measurement.after(spectrum, step, total_steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists: the step of the measurement and the spectrum that was found; empty before."""
-        if self._found is None:
+        """Step of the measurement and the spectrum as plain numbers and lists; empty before the measurement."""
+        if self._measured is None:
             return {}
-        step, spectrum = self._found
+        step, spectrum = self._measured
         values = {"eigenvalues": spectrum.eigenvalues.tolist(), "weights": spectrum.weights.tolist()}
         return {"step": step, "dim": spectrum.dim, **values}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Know again what ``state`` knew."""
+        """Restore the measurement of ``state``."""
         if state:
-            found = Spectrum(state["eigenvalues"], state["weights"], state["dim"])
-            self._found = (int(state["step"]), found)
+            spectrum = Spectrum(state["eigenvalues"], state["weights"], state["dim"])
+            self._measured = (int(state["step"]), spectrum)
 
 
 def draw_batches(loader: Any, num_batches: int, seed: int, model: nn.Module) -> Sequence[Any]:
-    """Batches of examples drawn at random from the data set of ``loader``, other ones in each process.
+    """Draw batches of random examples from the data set of ``loader``, different ones in each process.
 
-    They are fetched here, one by one, and not through the loader: its order, its workers and all random states are the
-    training's own.
+    The examples are read from the data set, not through the loader, so the order of the training data, the loader's
+    workers and all random states are unchanged.
     """
     dataset, size = getattr(loader, "dataset", None), _batch_size(loader)
     if dataset is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or size is None:
-        remedy = "Give 'batches' to measure on."
-        _check.refuse(
-            "Measurement", "batches", "given unless one DataLoader over an indexed set trains", loader, remedy
-        )
-    rank, world = (dist.get_rank(), dist.get_world_size()) if dist.is_available() and dist.is_initialized() else (0, 1)
+        need = "given unless the run trains on one DataLoader over an indexed data set"
+        _check.refuse("Measurement", "batches", need, loader, "Pass 'batches' to measure on.")
+    rank, world_size = _rank_and_world_size()
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed))
-    chosen = Subset(dataset, order[rank::world][: num_batches * size].tolist())
+    chosen = Subset(dataset, order[rank::world_size][: num_batches * size].tolist())
     with undisturbed(model, "keep", seed, [], torch.device("cpu")):
         return list(DataLoader(chosen, batch_size=size, collate_fn=loader.collate_fn))
+
+
+def _rank_and_world_size() -> tuple[int, int]:
+    distributed = dist.is_available() and dist.is_initialized()
+    return (dist.get_rank(), dist.get_world_size()) if distributed else (0, 1)
 
 
 def _batch_size(loader: Any) -> int | None:

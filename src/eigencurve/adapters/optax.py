@@ -1,4 +1,4 @@
-"""A schedule as an optax schedule: a function of a traced step, for any JAX training loop."""
+"""optax_schedule: a schedule as a traceable function of the step, for optax and any JAX training loop."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ except ImportError as error:
 
 
 def optax_schedule(schedule: Schedule, scale: float = 1.0) -> optax.Schedule:
-    r"""``schedule`` as optax wants it: a function of the update's number, 0 for the first.
+    r"""Convert a schedule to an optax schedule, a function of the number of updates so far.
 
-    It runs inside ``jax.jit`` and ``jax.vmap`` and goes wherever optax takes a schedule:
-    ``optax.sgd(optax_schedule(f))``, ``optax.inject_hyperparams``, ``optax.join_schedules``. The rate is float32 and
-    within :math:`2^{-22}` of f(t), relative, at every one of a million steps or more; the first and the last step, the
-    step after a jump and all of a step schedule are f(t) rounded.
+    The function can be traced by ``jax.jit`` and ``jax.vmap`` and works wherever optax takes a schedule:
+    ``optax.sgd(optax_schedule(f))``, ``optax.inject_hyperparams``, ``optax.join_schedules``. Rates are float32 with a
+    relative error of at most :math:`2^{-22}`, also for runs of a million steps and more. The first step, the last
+    step, steps after a jump and all steps of a step schedule are exact up to rounding.
 
-    The mechanism is :mod:`eigencurve.schedules.segments`: the schedule is compiled here, once and in float64, to a
-    table of cubic pieces, which is some kilobytes also for a hundred million steps. In float32 the formula itself
-    would lose most of its digits near the end of a run, and a table of all those rates would put a constant of 400 MB
-    into the compiled program.
+    The schedule is compiled once, in float64, to a table of cubic pieces (:mod:`eigencurve.schedules.segments`), which
+    takes a few kilobytes even for a hundred million steps. In float32, the formula itself would lose most of its digits
+    near the end of a run, and a table of all rates would add a constant of 400 MB to the compiled program.
 
-    A step beyond the last keeps the last rate. One before the first gets the first, as in optax's own schedules:
-    ``join_schedules`` evaluates also those whose time has not come.
+    Steps beyond the last get the last rate. Negative steps get the first, as in optax's own schedules, because
+    ``join_schedules`` also evaluates schedules before their start.
 
     Args:
-        schedule: any schedule of this package.
-        scale: what all rates are multiplied by. For groups with rates of their own, give
-            ``optax.multi_transform`` one optimizer a group, each with the same schedule and its own scale.
+        schedule: Any schedule of this package.
+        scale: Factor on all rates. For parameter groups with different rates, pass ``optax.multi_transform`` one
+            optimizer per group, each with the same schedule and its own scale.
 
     Returns:
-        A function from an integer, or an array of integers, to float32 rates.
+        A function from an integer or an array of integers to float32 rates.
 
     Raises:
-        TypeError: something else than a schedule; or, when it is called, a step that is not an integer.
+        TypeError: If ``schedule`` is not a schedule or, when the function is called, if the step is not an integer.
 
     >>> import eigencurve as ec
     >>> rate = optax_schedule(ec.cosine(total_steps=1_000_000, lr=0.1))

@@ -1,4 +1,4 @@
-"""A schedule behind the calls of timm's training script. timm itself is not needed, nor is it used in the tests."""
+"""TimmSchedule: a schedule for timm's training script. timm itself is not imported, and not used in the tests."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from eigencurve.schedules.base import Schedule
 
 
 class TimmSchedule:
-    r"""What timm's script calls its ``lr_scheduler``: ``step_update(num_updates)`` after every update.
+    r"""Scheduler with the interface that timm's training script expects of its ``lr_scheduler``.
 
     .. math:: \eta_{t,g} = f(t)\, \frac{\eta_{0,g}}{\eta_{0,0}}\, s_g
 
-    with :math:`s_g` the group's ``lr_scale``, which timm's layer decay sets; 1 where there is none.
+    :math:`s_g` is the group's ``lr_scale``, which timm's layer decay sets, and 1 by default. The script calls
+    ``step_update(num_updates)`` after every update.
 
     Args:
-        optimizer: any; the groups keep the ratios of their rates.
-        schedule: its steps are updates.
-        on_resume: as in :class:`ScheduleLR`.
+        optimizer: Any PyTorch optimizer. The groups keep the ratios of their rates.
+        schedule: Schedule whose steps are updates.
+        on_resume: What to do with the saved state of a different schedule; see :class:`ScheduleLR`.
 
     >>> import eigencurve as ec, torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
@@ -35,16 +36,16 @@ class TimmSchedule:
         self.scheduler.step(0)
 
     def step_update(self, num_updates: int, metric: float | None = None) -> None:  # noqa: ARG002 -- timm's name
-        """Set the rates of the update after ``num_updates`` of them."""
+        """Set the rates of the next update, after ``num_updates`` updates."""
         self.scheduler.step(num_updates)
 
     def step(self, epoch: int, metric: float | None = None) -> None:
-        """Nothing: timm's script calls it after every epoch, and the rates follow the updates."""
+        """Do nothing: timm's script calls this after every epoch, but the rates follow the updates."""
 
     def state_dict(self) -> dict[str, Any]:
-        """That of :class:`ScheduleLR`."""
+        """State of the :class:`ScheduleLR`."""
         return self.scheduler.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where ``state_dict`` was taken."""
+        """Restore the state of ``state_dict``."""
         self.scheduler.load_state_dict(state_dict)

@@ -1,4 +1,4 @@
-"""A schedule in a Hugging Face Trainer, as one of its ``optimizers`` or from a callback; and its models' spectra."""
+"""A schedule for the Hugging Face Trainer, in its ``optimizers`` or from a callback, and the loss of its models."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from eigencurve.hessian.batches import Count
 __all__ = [
     "LabelCount", "MeasureSchedule", "Measurement", "ScheduleCallback", "ScheduleLR", "model_loss", "total_steps",
 ]  # fmt: skip
-# Where the callbacks keep what a checkpoint must know, in the trainer's own state.
+# Key of the callbacks' state in the state of the trainer, which checkpoints contain.
 KEY = "eigencurve"
-# The label that the losses of transformers leave out.
+# The label that the losses of transformers ignore.
 IGNORED = -100
 
 
 def total_steps(args: Any, num_examples: int) -> int:
-    """The optimizer steps of ``Trainer(args=args).train()``: accumulation, devices, epochs and limits counted.
+    """Total number of optimizer steps of ``Trainer(args=args).train()``.
 
-    For ``Trainer(optimizers=...)``, which wants its scheduler before it counts; a callback is told by the trainer.
+    Use it for ``Trainer(optimizers=...)``, which needs a scheduler before the trainer has counted its steps. A callback
+    does not need it.
 
     Args:
-        args: the TrainingArguments.
-        num_examples: in the training set.
+        args: The TrainingArguments, with their epochs, devices, accumulation and limits.
+        num_examples: Number of examples in the training set.
     """
     if args.max_steps > 0:
         return int(args.max_steps)
@@ -50,19 +51,19 @@ def total_steps(args: Any, num_examples: int) -> int:
 
 
 class ScheduleCallback(TrainerCallback):
-    """Gives every optimizer step of a Trainer the rate of ``schedule`` at ``state.global_step``.
+    """Callback that sets the rate of every optimizer step to ``schedule`` at ``state.global_step``.
 
-    The rate is a function of the trainer's own count, so resuming needs nothing else, and a step that mixed precision
-    skipped is a step. The trainer's own scheduler still runs, and counts for nothing; what the trainer logs is the
-    rate of this one. The first group gets the schedule's rate, the others keep their ratio to it.
+    The rate is a function of the trainer's own step count, so the callback resumes with the trainer, and a step that
+    mixed precision skips counts. The trainer's own scheduler still runs, but has no effect; the trainer logs the rate
+    of this callback. The first group gets the schedule's rate; the others keep their ratio to it.
 
     Args:
-        schedule: a schedule; or a function from the trainer's number of steps to one, such as
+        schedule: A schedule, or a function from the trainer's number of steps to a schedule, such as
             ``lambda steps: ec.cosine(steps, lr=5e-5)``.
-        on_resume: what to do with the checkpoint of another schedule; see :class:`ScheduleLR`.
+        on_resume: What to do with the checkpoint of a different schedule; see :class:`ScheduleLR`.
 
     Attributes:
-        scheduler: the :class:`ScheduleLR` in use; its ``schedule`` can be previewed. None before the training.
+        scheduler: :class:`ScheduleLR` in use, None before the training. Its ``schedule`` can be previewed.
     """
 
     def __init__(self, schedule: Schedule | Callable[[int], Schedule], on_resume: str = "refuse") -> None:
@@ -73,42 +74,43 @@ class ScheduleCallback(TrainerCallback):
         self.scheduler: ScheduleLR | None = None
 
     def schedule_for(self, num_steps: int) -> Schedule:
-        """The schedule of a training of ``num_steps``."""
+        """Schedule of a run of ``num_steps`` steps."""
         return self._given if isinstance(self._given, Schedule) else self._given(num_steps)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
-        """Make the scheduler, and compare it with what the checkpoint knows."""
+        """Create the scheduler and restore the state of a checkpoint into it."""
         bare = getattr(trainer["optimizer"], "optimizer", trainer["optimizer"])
         self.scheduler = ScheduleLR(bare, self.schedule_for(state.max_steps), on_resume=self.on_resume)
         saved = state.stateful_callbacks.get(KEY)
         if saved is not None and state.global_step > 0:
             self.scheduler.load_state_dict({**saved["scheduler"], "last_epoch": state.global_step})
-        self._remember(state)
+        self._store(state)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
-        """Set the rates of the step that follows."""
+        """Set the rates of the next optimizer step."""
         if self.scheduler is not None:
             self.scheduler.step(state.global_step)
             trainer["lr_scheduler"]._last_lr = self.scheduler.get_last_lr()  # what the trainer logs
 
-    def _remember(self, state: Any) -> None:
+    def _store(self, state: Any) -> None:
         if self.scheduler is not None:
             state.stateful_callbacks[KEY] = {"scheduler": self.scheduler.state_dict()}
 
 
 class MeasureSchedule(ScheduleCallback):
-    """Measures the spectrum at the start of an epoch and lets its Eigencurve schedule take over.
+    """Callback that measures the spectrum at the start of an epoch and then follows its Eigencurve schedule.
 
-    A checkpoint holds what was measured, so that a resumed run does not measure again.
+    Checkpoints contain the measured spectrum, so a resumed run does not measure again.
 
     Args:
-        measurement: when and how to measure, and what to make of it.
-        objective: ``objective(model, batch)``, the mean loss over a batch; by default the model's own.
-        count: over how many examples the loss of a batch is the mean; by default its labels, see :class:`LabelCount`.
-        on_resume: as in :class:`ScheduleLR`, where the trainer's number of steps has changed.
+        measurement: When and how to measure, and which schedule to make.
+        objective: ``objective(model, batch)``, the mean loss of a batch; by default the loss that the model returns.
+        count: Function that returns the number of examples over which the loss of a batch is the mean; by default the
+            number of labels, see :class:`LabelCount`.
+        on_resume: What to do if the trainer's number of steps has changed; see :class:`ScheduleLR`.
 
     Attributes:
-        plan: its ``estimate`` is the measured spectrum; None before.
+        plan: Plan of the run; ``plan.estimate`` is the measured spectrum, None before the measurement.
     """
 
     def __init__(
@@ -122,14 +124,14 @@ class MeasureSchedule(ScheduleCallback):
         super().__init__(self.plan.schedule, on_resume)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
-        """Know again what the checkpoint knows; then as every schedule."""
+        """Restore the measured spectrum from a checkpoint, then create the scheduler."""
         saved = state.stateful_callbacks.get(KEY)
         if saved is not None and state.global_step > 0:
             self.plan.load_state_dict(saved["plan"])
         super().on_train_begin(args, state, control, **trainer)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
-        """Measure, where this is the epoch for it."""
+        """Measure the spectrum if this is the epoch for it."""
         if self.scheduler is None or not self.plan.due(math.floor(state.epoch or 0)):
             return
         if self.plan.count is None and self.plan.objective is model_loss:
@@ -137,15 +139,15 @@ class MeasureSchedule(ScheduleCallback):
         self.plan.measure(trainer["model"], trainer["train_dataloader"], state.global_step, state.max_steps)
         self.scheduler.step(state.global_step)
         self.scheduler.extend(self.plan.schedule(state.max_steps))
-        self._remember(state)
+        self._store(state)
 
-    def _remember(self, state: Any) -> None:
-        super()._remember(state)
+    def _store(self, state: Any) -> None:
+        super()._store(state)
         state.stateful_callbacks[KEY]["plan"] = self.plan.state_dict()
 
 
 def model_loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
-    """The loss that a model of transformers computes itself, for ``HessianOperator.from_objective``."""
+    """Loss that a transformers model returns for a batch, for ``HessianOperator.from_objective``."""
     loss: Tensor | None = model(**batch).loss
     if loss is None:
         _check.refuse("model_loss", "batch", "one with labels", sorted(batch), "The model returned no loss.")
@@ -153,11 +155,10 @@ def model_loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
 
 
 class LabelCount:
-    """Over how many labels a model's own loss of a batch is the mean: the ``count`` of ``HessianOperator``.
+    """Number of labels over which a model's own loss is the mean, for the ``count`` of ``HessianOperator``.
 
-    Labels of -100 do not count. Nor does the first label of every row where the model predicts the next token, which it
-    is asked once: whether a batch whose only label is the first has a loss. Labels that are not whole numbers, or none
-    at all, count as rows.
+    Labels of -100 are ignored. If the model predicts the next token, the first label of every row is ignored too; one
+    call of the model finds this out. If there are no labels, or if they are not integers, rows are counted.
 
     >>> import torch
     >>> from transformers import BertConfig, BertForMaskedLM
@@ -172,15 +173,16 @@ class LabelCount:
         self._shifts: bool | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> int:
-        """The number of labels of ``batch`` that its loss is the mean of."""
+        """Number of labels in ``batch`` that enter its loss."""
         labels = batch.get("shift_labels", batch.get("labels"))
         if labels is None or labels.is_floating_point():
             return next(len(value) for value in batch.values() if isinstance(value, Tensor) and value.ndim)
         if labels.ndim > 1 and "shift_labels" not in batch:
-            labels = labels[:, 1:] if self._next_token(batch) else labels
+            labels = labels[:, 1:] if self._predicts_next_token(batch) else labels
         return int(labels.ne(IGNORED).sum())
 
-    def _next_token(self, batch: Mapping[str, Any]) -> bool:
+    def _predicts_next_token(self, batch: Mapping[str, Any]) -> bool:
+        """Whether a batch with no label but the first has no loss."""
         if self._shifts is None:
             row = {name: value[:1] if isinstance(value, Tensor) else value for name, value in batch.items()}
             labels = torch.full_like(row["labels"], IGNORED)

@@ -1,7 +1,7 @@
-"""Hessian and Gauss-Newton products of PyTorch models or of any function, and the spectra that Lanczos finds."""
+"""Hessian and Gauss-Newton products, and spectrum estimates by Lanczos, for PyTorch models and any other function."""
 
 try:
-    import torch as _torch  # noqa: F401 -- said here once, with the remedy
+    import torch as _torch  # noqa: F401 -- checked here once, with the remedy
 except ImportError as error:
     raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
 

@@ -1,4 +1,4 @@
-"""The examples that a loss is averaged over: batches in any shape, their sizes, and their pieces."""
+"""Batches of any structure: iterated repeatedly, counted, and cut into microbatches."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Count = Callable[[Any], int]
 
 
 class Batches:
-    """Batches to go through again and again, cut into microbatches and moved to the model's device.
+    """Batches that can be iterated repeatedly, cut into microbatches and moved to the model's device.
 
-    The first pass, here, counts the examples and takes a fingerprint of them. Where all of it is a single
-    microbatch, that one is kept, and no later pass goes back to the source.
+    The constructor makes one pass to count the examples and compute a fingerprint. If the data is a single microbatch,
+    it is kept, and the source is not read again.
 
     Args:
-        function: the name that errors begin with.
-        source: a list, a DataLoader or any other iterable that can be iterated more than once; a tuple of
-            tensors, a mapping or a tensor is one batch.
-        pairs: whether every batch must be a pair (x, y).
-        device: where tensors go.
-        microbatch: the most rows at a time; None leaves the batches whole.
-        count: the number of examples in a batch, over which its loss is the mean; by default the first tensor's leading
-            dimension.
+        function: Name of the caller, for error messages.
+        source: A list, a DataLoader or any other iterable that can be iterated more than once. A tuple of tensors, a
+            mapping or a tensor is a single batch.
+        pairs: Whether every batch must be a pair (x, y).
+        device: Device that tensors are moved to.
+        microbatch: Maximum number of rows at a time; None keeps the batches whole.
+        count: Function that returns the number of examples over which the loss of a batch is the mean; by default the
+            leading dimension of the first tensor.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Batches:
         self.fingerprint = self._first_pass()
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Every microbatch with its number of examples; one without any, whose mean does not exist, is left out."""
+        """Iterate over (number of examples, microbatch), without microbatches that have no example."""
         if self.single is not None:
             yield self.single
             return
@@ -67,7 +67,7 @@ class Batches:
     def _batches(self) -> Iterator[Any]:
         for batch in self.source:
             if self.pairs and not (isinstance(batch, list | tuple) and len(batch) == 2):
-                remedy = "One batch goes in as a tuple (x, y); for any other shape use from_objective."
+                remedy = "Pass a single batch as a tuple (x, y). For batches of another structure, use from_objective."
                 raise TypeError(_check.sentence(self.function, "batches", "pairs (x, y)", type(batch).__name__, remedy))
             yield _map(lambda tensor: tensor.to(self.device), batch)
 
@@ -83,13 +83,13 @@ class Batches:
     def _size(self, batch: Any) -> int:
         size = self.count(batch)
         if size is None:
-            remedy = "Give the number of examples in a batch by 'count'."
+            remedy = "Pass 'count', a function that returns the number of examples in a batch."
             _check.refuse(self.function, "batches", "made of tensors with a leading dimension", batch, remedy)
         return _check.whole(self.function, "count", size, minimum=0)
 
 
 def generators_of(source: Any) -> list[torch.Generator]:
-    """The random generators of its own that a DataLoader draws its order from."""
+    """Random generators that a DataLoader and its samplers draw the order from."""
     samplers = [getattr(source, name, None) for name in ("sampler", "batch_sampler")]
     samplers += [getattr(sampler, "sampler", None) for sampler in samplers]
     found = [getattr(owner, "generator", None) for owner in (source, *samplers)]
@@ -102,7 +102,7 @@ def _reiterable(function: str, source: Any) -> Iterable[Any]:
     if isinstance(source, tuple) and any(isinstance(part, Tensor) for part in source):
         return [source]
     if isinstance(source, Iterator):
-        remedy = "An iterator is used up by its first pass: give a list or a DataLoader."
+        remedy = "An iterator can be read only once: pass a list or a DataLoader."
         raise TypeError(_check.sentence(function, "batches", "iterable more than once", source, remedy))
     if not isinstance(source, Iterable):
         raise TypeError(_check.sentence(function, "batches", "tensors (x, y), a list or a DataLoader", source))
@@ -110,12 +110,12 @@ def _reiterable(function: str, source: Any) -> Iterable[Any]:
 
 
 def _leading(batch: Any) -> Any:
-    """The leading dimension of the first tensor in ``batch``; None where there is none."""
+    """Leading dimension of the first tensor in ``batch``; None if there is none."""
     return next((len(tensor) for tensor in _tensors(batch) if tensor.ndim), None)
 
 
 def _cut(tensor: Tensor, length: int, start: int, stop: int) -> Tensor:
-    """Examples ``start`` to ``stop`` of a tensor that has one row an example; others stay whole."""
+    """Rows ``start`` to ``stop`` of a tensor with ``length`` rows; other tensors are returned unchanged."""
     return tensor[start:stop] if tensor.ndim and len(tensor) == length else tensor
 
 
@@ -131,7 +131,7 @@ def _tensors(batch: Any) -> Iterator[Tensor]:
 
 
 def _map(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
-    """``batch`` with every tensor changed; mappings become dicts, named tuples stay."""
+    """``batch`` with ``change`` applied to every tensor; mappings become dicts."""
     if isinstance(batch, Tensor):
         return change(batch)
     if isinstance(batch, Mapping):
@@ -144,13 +144,13 @@ def _map(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
 
 
 def _feed(digest: Any, batch: Any) -> None:
-    """Add ``batch`` to a running hash: the tensors' types, shapes and bytes."""
+    """Add the types, shapes and bytes of all tensors in ``batch`` to a running hash."""
     for tensor in _tensors(batch):
         digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor_bytes(tensor))
 
 
 def tensor_bytes(tensor: Tensor) -> Any:
-    """The bytes of a tensor of any type, on any device, as a buffer."""
+    """Bytes of a tensor of any type on any device, as a buffer."""
     plain = tensor.detach().cpu().contiguous().reshape(-1)
     return plain.view(torch.uint8).numpy() if plain.numel() else b""

@@ -1,8 +1,8 @@
-"""A Lanczos run on disk: small numbers in one file, written atomically, and the basis in another, appended to.
+"""Checkpoints of a Lanczos run: the state in a small file, written atomically, and the basis in an append-only file.
 
-``run.npz`` holds α, β and all that says which run it is; ``run.npz.rows-N`` the rows of the basis, as raw numbers. A
-row is written once, not once a save, so saving costs the same at step 10 and at step 1,000. The small file is put in
-place after the rows it speaks of are on disk, so a process killed at any time leaves a state to go on from.
+``run.npz`` holds α, β and the identity of the run, and ``run.npz.rows-N`` the rows of the basis as raw numbers. Each
+row is written once, not at every save, so a save costs the same at step 10 and at step 1,000. The small file is
+replaced only after its rows are on disk, so a process killed at any time leaves a state to resume from.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECONDS_BETWEEN = 5.0
 
 @dataclass(frozen=True)
 class Identity:
-    """What must be equal for a run to go on: the problem's fingerprint and the seed of its probes."""
+    """What must match to resume a run: the fingerprint of the operator and the seed of the probes."""
 
     fingerprint: str
     seed: int
@@ -40,7 +40,7 @@ class Identity:
 
 @dataclass(frozen=True, eq=False)
 class SavedRun:
-    """A state read back: the finished probes, the fields of the unfinished one, and the steps and rows planned."""
+    """A state read from disk: finished probes, fields of the unfinished probe, and the planned steps and rows."""
 
     finished: list[LanczosRun]
     fields: dict[str, Any]
@@ -52,8 +52,8 @@ class CheckpointFile:
     """The checkpoint of one call of ``estimate_spectrum``.
 
     Args:
-        path: of the small file; its rows go beside it.
-        identity: of the run.
+        path: Path of the small file. The file with the rows is next to it.
+        identity: Identity of the run.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
@@ -63,10 +63,11 @@ class CheckpointFile:
         self._next_save = time.monotonic() + SECONDS_BETWEEN
 
     def load(self) -> SavedRun | None:
-        """The state on disk, or None where there is no file yet.
+        """Read the state on disk; None if there is no file yet.
 
         Raises:
-            ValueError: a file that is truncated, damaged, or of another model, data or seed. It is left as it is.
+            ValueError: If the file is truncated or damaged, or belongs to another model, data set or seed. The file is
+                not changed.
         """
         if not self.path.exists():
             return None
@@ -81,7 +82,7 @@ class CheckpointFile:
         return SavedRun(finished, fields, int(fields["num_steps"]), int(fields["num_rows"]))
 
     def restore(self, saved: SavedRun, run: Recurrence) -> None:
-        """Put the unfinished probe of ``saved`` into a fresh ``run``."""
+        """Restore the unfinished probe of ``saved`` into a new ``run``."""
         fields, basis = saved.fields, run.basis
         run.alphas, run.betas = fields["alphas"].tolist(), fields["betas"].tolist()
         run.exact = bool(fields["now_exact"])
@@ -93,12 +94,12 @@ class CheckpointFile:
         run.reopen()
 
     def save_if_due(self, finished: list[LanczosRun], run: Recurrence) -> None:
-        """Save where the last save is some seconds ago."""
+        """Save if the last save is more than a few seconds old."""
         if time.monotonic() >= self._next_save:
             self.save(finished, run)
 
     def save(self, finished: list[LanczosRun], run: Recurrence) -> None:
-        """Write the rows that are not on disk yet, then the small file, then drop rows that nothing refers to."""
+        """Write the new rows, then the small file, then delete files of rows that are no longer used."""
         self._write_rows(len(finished), run)
         buffer = io.BytesIO()
         np.savez(buffer, **self._fields(finished, run))
@@ -139,12 +140,12 @@ class CheckpointFile:
 
     def _require_same(self, fields: dict[str, Any]) -> None:
         if str(fields["fingerprint"]) != self.identity.fingerprint:
-            self._refuse("of this model, these parameters and this data", "the checkpoint of another problem")
+            self._refuse("of this model, these parameters and this data", "a checkpoint of another problem")
         if int(fields["seed"]) != self.identity.seed:
-            self._refuse(f"of seed {self.identity.seed}", f"the checkpoint of seed {int(fields['seed'])}")
+            self._refuse(f"of seed {self.identity.seed}", f"a checkpoint of seed {int(fields['seed'])}")
 
     def _refuse(self, constraint: str, got: str) -> NoReturn:
-        remedy = f"The file {self.path.name} is left as it is: move it away, or give another path."
+        remedy = f"The file {self.path.name} is unchanged: move it away, or pass another path."
         _check.refuse("estimate_spectrum", "checkpoint", constraint, got, remedy)
 
     def _rows_path(self, probe: int, generation: int) -> Path:

@@ -1,4 +1,4 @@
-"""The same products over torch.distributed, each process with its own batches."""
+"""Products over several processes of torch.distributed, each with its own batches."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from eigencurve.hessian.operator import CurvatureOperator
 
 
 class DistributedOperator:
-    r"""Curvature of the mean loss over the examples of all processes.
+    r"""Curvature operator of the mean loss over the examples of all processes.
 
     .. math:: Hv = \sum_r \frac{n_r}{N} H_r v, \qquad N = \sum_r n_r
 
-    with :math:`H_r` the operator of process r on its own :math:`n_r` examples. All processes call it with the same
-    vector and get the same product, so each can run the same Lanczos; the first writes files and draws progress.
+    :math:`H_r` is the operator of process r on its own :math:`n_r` examples. All processes call it with the same vector
+    and get the same product, so each runs the same Lanczos steps. The first process writes files and shows progress.
 
     Args:
-        operator: of this process. The model's parameters must be equal in all of them.
-        group: of processes; None is all.
+        operator: Operator of this process. The model's parameters must be equal in all processes.
+        group: Process group; None is the default group of all processes.
 
     Raises:
-        ValueError: no process group, or parameters that differ between processes.
+        ValueError: If there is no process group, or if parameters differ between processes.
     """
 
     def __init__(self, operator: CurvatureOperator, group: dist.ProcessGroup | None = None) -> None:
         if not (dist.is_available() and dist.is_initialized()):
-            remedy = "Start with torchrun and call torch.distributed.init_process_group first."
+            remedy = "Start the program with torchrun and call torch.distributed.init_process_group first."
             _check.refuse("DistributedOperator", "group", "an initialised process group", group, remedy)
         self.operator, self.group = operator, group
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
@@ -38,20 +38,20 @@ class DistributedOperator:
         self._require_equal_parameters()
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """The product, summed over all processes."""
+        """Product with ``vector``, summed over all processes."""
         return self._sum(self.operator(vector).mul_(self.operator.num_examples / self.num_examples))
 
     @property
-    def leads(self) -> bool:
-        """Whether this is the first process."""
+    def is_main_process(self) -> bool:
+        """Whether this is the first process of the group."""
         return dist.get_rank(self.group) == 0
 
     def fingerprint(self) -> str:
-        """A hash of every process's own problem, in their order."""
+        """Hash of the fingerprints of all processes, in the order of their ranks."""
         return hashlib.sha256(" ".join(map(str, self._gather(self.operator.fingerprint()))).encode()).hexdigest()
 
-    def smallest(self, value: int) -> int:
-        """The smallest ``value`` of all processes."""
+    def min_over_processes(self, value: int) -> int:
+        """Minimum of ``value`` over all processes."""
         return min(int(str(other)) for other in self._gather(value))
 
     def _sum(self, tensor: Tensor) -> Tensor:
@@ -66,4 +66,4 @@ class DistributedOperator:
     def _require_equal_parameters(self) -> None:
         if len(set(self._gather(self.operator.parameter_fingerprint()))) > 1:
             remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
-            _check.refuse("DistributedOperator", "operator", "of equal parameters in all processes", "others", remedy)
+            _check.refuse("DistributedOperator", "operator", "of equal parameters in all processes", "unequal", remedy)

@@ -1,4 +1,4 @@
-"""Using a model without leaving a trace in it, or in any random state."""
+"""Contexts that use a model without changing the model or any random state."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MODES = ("eval", "train", "keep")
 def undisturbed(
     model: nn.Module, mode: str, seed: int, generators: Sequence[torch.Generator], device: torch.device
 ) -> Iterator[None]:
-    """Run a block with ``model`` in ``mode`` and all random states set to ``seed``; put all of it back after.
+    """Run a block with ``model`` in ``mode`` and all random states set to ``seed``, then restore everything.
 
-    Back come each module's own training flag, the buffers (the block works on copies of them), and the states of
-    torch's, NumPy's and Python's global generators and of ``generators``; also after an exception. Gradients are
-    recorded in the block even where the caller has switched them off.
+    Restored, also after an exception, are the training flag of each module, the buffers (the block works on copies),
+    and the states of ``generators`` and of the global generators of torch, NumPy and Python. The block records
+    gradients even if the caller has disabled them.
     """
     with ExitStack() as stack:
         stack.enter_context(_mode(model, mode))
@@ -37,11 +37,11 @@ def undisturbed(
 
 @contextmanager
 def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[None]:
-    """Choose kernels that have a double backward.
+    """Run a block with kernels that have a double backward.
 
-    Attention always runs as plain matrix products; convolutions and fixed batch norms get a faster double backward.
-    With ``plain``, cuDNN and oneDNN are switched off instead: their recurrent layers have no double backward, and
-    convolutions are slower without them.
+    Attention always runs as plain matrix products. Convolutions and batch norm in eval mode get a faster double
+    backward. With ``plain``, cuDNN and oneDNN are disabled instead, because their recurrent layers have no double
+    backward; convolutions are slower without them.
     """
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
@@ -56,7 +56,7 @@ def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[
 
 @contextmanager
 def _without_onednn() -> Iterator[None]:
-    """torch.backends.mkldnn.flags would do, but it sets other flags too, and one of them warns."""
+    """Disable oneDNN; torch.backends.mkldnn.flags also sets other flags, one of which warns."""
     before = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
@@ -79,9 +79,9 @@ def _mode(model: nn.Module, mode: str) -> Iterator[None]:
 
 @contextmanager
 def _copied_buffers(model: nn.Module) -> Iterator[None]:
-    """Put copies in the place of all buffers, so that the originals are not even written to.
+    """Replace all buffers by copies, so that the originals are never written to.
 
-    Copying back instead would change the version of tensors that a gradient graph still refers to.
+    Copying values back would change the version of tensors that a gradient graph may still refer to.
     """
     before = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
     copies: dict[int, Tensor] = {}

@@ -1,8 +1,8 @@
-"""Convolutions and fixed batch norms whose double backward is as fast as their backward.
+"""Convolutions and fixed batch norms with a double backward that is as fast as their backward.
 
-PyTorch derives the gradient of a convolution's gradient with respect to the weight as a convolution whose kernel
-is a whole image, and batch norm's in eval mode as some ten passes over the activations. While :class:`FastKernels` is
-active, both are exchanged for functions with the same values, the same derivatives and a cheaper double backward.
+For the second derivative of a convolution, PyTorch runs a convolution with a kernel as large as the image; for batch
+norm in eval mode, it makes about ten passes over the activations. Within :class:`FastKernels`, both are replaced by
+functions with the same values, the same derivatives and a cheaper double backward.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CONVOLUTIONS: dict[Any, int] = {torch.conv1d: 1, torch.conv2d: 2, torch.conv3d: 
 
 
 class FastKernels(TorchFunctionMode):
-    """Within this mode the forward pass builds the cheaper graph; calls that it does not know stay as they are."""
+    """Mode in which the forward pass builds the cheaper graph; all other calls are unchanged."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Exchange one call, or pass it on."""
+        """Replace one call, or pass it on."""
         known = kwargs or {}
         if func in CONVOLUTIONS:
             return _convolution(func, CONVOLUTIONS[func], *args, **known)
@@ -55,7 +55,7 @@ def _convolution(
 
 
 def _channels_last(x: Tensor) -> Tensor:
-    """The layout that a CPU's convolutions read as it is; what follows keeps it. In another they copy at every call."""
+    """``x`` in the layout that CPU convolutions read directly; with any other, each of them makes a copy first."""
     if x.device.type != "cpu" or x.ndim != 4:
         return x
     return x.contiguous(memory_format=torch.channels_last)
@@ -72,7 +72,7 @@ def _forward(x: Tensor, w: Tensor, settings: Settings) -> Tensor:
 
 
 def _gradients(g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list[bool]) -> list[Tensor]:
-    """Of the input and of the weight, where wanted."""
+    """Gradients of the input and of the weight, if wanted."""
     stride, padding, dilation, groups = settings
     outside = [0] * len(stride)
     if x.device.type == "cpu" and x.ndim == 4 and crashes_channels_last(x.shape[1], w.shape[2:], stride):
@@ -84,12 +84,12 @@ def _gradients(g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list
 
 
 def crashes_channels_last(num_inputs: int, kernel: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether oneDNN, as torch 2.13 has it for CPUs, writes beyond its memory given this with the channels last."""
+    """Whether oneDNN on CPUs (torch 2.13) writes out of bounds in the backward of such a channels-last convolution."""
     return tuple(kernel) == (1, 1) and max(stride) > 1 and num_inputs < 8
 
 
 class _Convolution(Function):
-    """y = x * w, a convolution; bilinear, so every derivative of it is one again."""
+    """The convolution y = x * w. It is bilinear, so all its derivatives are convolutions too."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor, settings: Settings) -> Tensor:
@@ -104,7 +104,7 @@ class _Convolution(Function):
 
 
 class _ConvolutionBackward(Function):
-    """(g, x, w) -> the gradients of ⟨g, x * w⟩ with respect to x and w."""
+    """Gradients of ⟨g, x * w⟩ with respect to x and w."""
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, x: Tensor, w: Tensor, settings: Settings, wanted: list[bool]) -> Any:
@@ -146,7 +146,7 @@ def _batch_norm(
 
 
 class _FixedNorm(Function):
-    """y = w r (x - m) + b a channel, with r = 1/√(v + ε) and m fixed."""
+    """y = w r (x - m) + b per channel, with fixed m and r = 1/√(v + ε)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor, mean: Tensor, var: Tensor, eps: float) -> Tensor:
@@ -161,7 +161,7 @@ class _FixedNorm(Function):
 
 
 class _FixedNormBackward(Function):
-    """(g, x, w) -> w r g, r Σ g (x - m) and Σ g, the gradients of ⟨g, y⟩."""
+    """Gradients of ⟨g, y⟩ with respect to x, w and b: w r g, r Σ g (x - m) and Σ g."""
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, x: Tensor, w: Tensor, mean: Tensor, var: Tensor, eps: float) -> Any:
@@ -177,7 +177,7 @@ class _FixedNormBackward(Function):
         tilt = scale * w_dual
         g_part = torch.addcmul((b_dual - tilt * mean).view(shape), x_dual, (scale * w).view(shape))
         g_part = g_part.addcmul_(x, tilt.view(shape))
-        # r Σ g·x_dual is the fused sum that gives a weight's gradient, with the mean at zero.
+        # r Σ g·x_dual is the fused weight gradient with the mean set to zero.
         w_part = _norm_gradients(g, x_dual, w, torch.zeros_like(mean), var, ctx.eps, [False, True, False])[1]
         return g_part, g * tilt.view(shape), w_part, None, None, None
 

@@ -1,4 +1,4 @@
-"""The Lanczos recurrence from any start vector, within a memory budget and resumable."""
+"""The Lanczos recurrence from any start vector: within a memory budget, and resumable."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from eigencurve.spectrum.quadrature import gauss_quadrature
 
 BoolArray = NDArray[np.bool_]
 
-# A residual of this many roundings of the largest |alpha| + 2 beta is nothing but rounding: the run is complete.
-BREAKDOWN = 16
-# Converged nodes closer than this many roundings of the largest are copies of one eigenvalue.
-COPY = 16
+# The run is complete once the residual is below this many roundings of the largest |alpha| + 2 beta.
+BREAKDOWN_ROUNDINGS = 16
+# Converged nodes that differ by fewer roundings of the largest node than this are copies of one eigenvalue.
+COPY_ROUNDINGS = 16
 
 
 class LinearOperator(Protocol):
-    """What Lanczos needs to know of a symmetric matrix."""
+    """A symmetric matrix that is known by its products."""
 
     @property
     def dim(self) -> int: ...  # noqa: D102
@@ -37,24 +37,24 @@ class LinearOperator(Protocol):
     def __call__(self, vector: Tensor) -> Tensor: ...  # noqa: D102
 
 
-class Problem(LinearOperator, Protocol):
-    """An operator that knows what it is and whether other processes work on it too."""
+class LanczosOperator(LinearOperator, Protocol):
+    """A linear operator with a fingerprint for checkpoints, possibly shared by several processes."""
 
     @property
-    def leads(self) -> bool: ...  # noqa: D102
+    def is_main_process(self) -> bool: ...  # noqa: D102
     def fingerprint(self) -> str: ...  # noqa: D102
-    def smallest(self, value: int) -> int: ...  # noqa: D102
+    def min_over_processes(self, value: int) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
 class LanczosRun:
-    """The tridiagonal of a run.
+    """The tridiagonal matrix of a Lanczos run.
 
     Attributes:
-        alphas: its diagonal, one number a product.
-        betas: its off-diagonal and, last, the norm of the residual: as many numbers.
-        exact: the residual vanished, so that the nodes are eigenvalues and the measure is complete.
-        num_distinct: how many nodes are not copies of another: what the products bought.
+        alphas: Diagonal, one number per product.
+        betas: Off-diagonal, followed by the norm of the residual; as long as ``alphas``.
+        exact: Whether the residual vanished, which makes the nodes eigenvalues and the measure complete.
+        num_distinct: Number of nodes that are not copies of another node.
     """
 
     alphas: Array
@@ -64,16 +64,16 @@ class LanczosRun:
 
     @property
     def num_products(self) -> int:
-        """How many products the run took."""
+        """Number of products of the run."""
         return len(self.alphas)
 
 
 class Recurrence:
-    r"""A run in progress.
+    r"""A Lanczos run in progress.
 
     .. math:: \beta_j v_{j+1} = H v_j - \alpha_j v_j - \beta_{j-1} v_{j-1}, \qquad \alpha_j = v_j^\top H v_j
 
-    with every new vector projected off the rows of the basis, twice.
+    Every new vector is made orthogonal to the rows of the basis, twice.
     """
 
     def __init__(self, operator: LinearOperator, plan: MemoryPlan) -> None:
@@ -82,15 +82,15 @@ class Recurrence:
         self.alphas: list[float] = []
         self.betas: list[float] = []
         self.exact = False
-        # True while a step is written into the state: one interrupted here must not be saved.
+        # True while a step is being written into the state; an interrupted write must not be saved.
         self.is_changing = False
 
     def start(self, vector: Tensor) -> None:
-        """Begin with ``vector``, which is divided by its length."""
+        """Set the start vector, divided by its norm."""
         self.basis.append(vector.to(self.plan.device), dot(vector, vector) ** 0.5)
 
     def step(self) -> None:
-        """One product, one more row and column of the tridiagonal."""
+        """Take one step: one product, and one more row and column of the tridiagonal."""
         last = self.basis.last
         residual = self.operator(last.to(self.operator.device)).to(last.device)
         alpha = dot(last, residual)
@@ -99,23 +99,24 @@ class Recurrence:
         if not np.isfinite(alpha + beta):
             _check.refuse("lanczos", "operator", "one with finite products", alpha + beta)
         self.is_changing = True
-        self._take(residual, alpha, beta)
+        self._append(residual, alpha, beta)
         self.is_changing = False
 
-    def _take(self, residual: Tensor, alpha: float, beta: float) -> None:
+    def _append(self, residual: Tensor, alpha: float, beta: float) -> None:
         self.alphas.append(alpha)
         self.betas.append(beta)
         size = max(abs(a) + 2 * b for a, b in zip(self.alphas, [*self.betas[:-1], 0.0], strict=True))
-        self.exact = beta <= BREAKDOWN * torch.finfo(self.operator.dtype).eps * size
+        self.exact = beta <= BREAKDOWN_ROUNDINGS * torch.finfo(self.operator.dtype).eps * size
         if not self.exact and len(self.alphas) < self.plan.num_steps:
             if self.basis.is_full:
                 self.basis.lock(np.array(self.alphas), np.array(self.betas))
             self.basis.append(residual, beta)
 
     def reopen(self) -> None:
-        """Take the last step back where it ended the run and more steps are wanted now.
+        """Undo the last step if it ended the run but the plan has more steps.
 
-        The last step of a run keeps no vector to go on from; done again, it gives the same numbers and the vector.
+        The last step of a run keeps no vector to continue from. Repeating the step gives the same numbers, and the
+        vector.
         """
         ended = self.basis.coordinates.shape[1] == len(self.alphas)
         if ended and not self.exact and len(self.alphas) < self.plan.num_steps:
@@ -124,7 +125,7 @@ class Recurrence:
 
     @property
     def is_done(self) -> bool:
-        """Whether the run has ended early and exactly, or used up its steps."""
+        """Whether the run is exact or has used all its steps."""
         return self.exact or len(self.alphas) >= self.plan.num_steps
 
     def result(self) -> LanczosRun:
@@ -133,25 +134,27 @@ class Recurrence:
 
 
 def make_run(alphas: list[float] | Array, betas: list[float] | Array, exact: bool, dtype: torch.dtype) -> LanczosRun:
-    """Freeze a tridiagonal and count its distinct nodes."""
-    diagonal, beside = frozen(np.asarray(alphas)), frozen(np.asarray(betas))
-    return LanczosRun(diagonal, beside, exact, len(diagonal) - int(_copies(diagonal, beside, dtype).sum()))
+    """A run from the numbers of its tridiagonal, with its distinct nodes counted."""
+    diagonal, off_diagonal = frozen(np.asarray(alphas)), frozen(np.asarray(betas))
+    num_copies = int(_copies(diagonal, off_diagonal, dtype).sum())
+    return LanczosRun(diagonal, off_diagonal, exact, len(diagonal) - num_copies)
 
 
 def without_copies(run: LanczosRun, dtype: torch.dtype) -> tuple[Array, Array]:
-    """The tridiagonal of the same measure with every group of copies merged into one node.
+    """The tridiagonal of the same measure, with every group of copied nodes merged into one node.
 
-    A copy shares the weight of the eigenvalue that it copies (Greenbaum, Linear Algebra Appl. 113, 1989). The
-    merged nodes go through Lanczos again, in float64 and with a diagonal matrix. Without copies it is the run's own.
+    A copy takes a part of the weight of the eigenvalue that it copies (Greenbaum, Linear Algebra Appl. 113, 1989). The
+    merged nodes pass through Lanczos again, in float64 and with a diagonal matrix. If there are no copies, the
+    tridiagonal of the run is returned unchanged.
     """
     if run.num_distinct == len(run.alphas):
         return run.alphas, run.betas
     nodes, weights = gauss_quadrature(run.alphas, run.betas)
-    place = np.concatenate(([0], np.cumsum(~_copies(run.alphas, run.betas, dtype))))
-    shares = np.bincount(place, weights)
-    middles = np.bincount(place, nodes) / np.bincount(place)
+    group = np.concatenate(([0], np.cumsum(~_copies(run.alphas, run.betas, dtype))))
+    shares = np.bincount(group, weights)
+    means = np.bincount(group, nodes) / np.bincount(group)
     used = shares > 0
-    return _diagonal_lanczos(middles[used], np.sqrt(shares[used]))
+    return _diagonal_lanczos(means[used], np.sqrt(shares[used]))
 
 
 def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
@@ -169,33 +172,33 @@ def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
 
 
 def _copies(alphas: Array, betas: Array, dtype: torch.dtype) -> BoolArray:
-    """For each node but the first, whether it copies the one before.
+    """For each node but the first, whether it is a copy of the node before it.
 
-    Copies are as close as rounding brings them, and converged: the residual of one of them is as small. Nodes near
-    zero may be as close, but they are on their way.
+    Two nodes are copies if they agree up to rounding and one of them has converged to that accuracy. Nodes near zero
+    can be as close without being converged.
     """
     nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
-    width = COPY * torch.finfo(dtype).eps * np.abs(nodes).max()
+    width = COPY_ROUNDINGS * torch.finfo(dtype).eps * np.abs(nodes).max()
     residuals = betas[-1] * np.abs(vectors[-1])
     close: BoolArray = (np.diff(nodes) <= width) & (np.minimum(residuals[1:], residuals[:-1]) <= width)
     return close
 
 
 def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budget: int | None = None) -> LanczosRun:
-    r"""Run Lanczos from ``start``: a random probe for the density, a gradient for its own measure.
+    r"""Run Lanczos from a start vector v, such as a random probe or a gradient.
 
-    The Gauss rule of the result (:func:`eigencurve.spectrum.quadrature.gauss_quadrature`) has the moments
+    The Gauss rule of the result (:func:`eigencurve.spectrum.quadrature.gauss_quadrature`) matches the moments
 
     .. math:: \sum_i w_i \theta_i^k = \frac{v^\top H^k v}{v^\top v}, \qquad k < 2m.
 
     Args:
-        operator: symmetric.
-        start: a vector of ``operator.dim`` numbers, not zero.
-        num_steps: m, at most; the run ends before where the Krylov space is exhausted.
-        memory_budget: bytes for all vectors of the run; see :func:`plan_memory`.
+        operator: Symmetric operator.
+        start: Start vector of ``operator.dim`` numbers, not zero.
+        num_steps: Maximum number of steps m; the run ends earlier if the Krylov space is exhausted.
+        memory_budget: Upper limit in bytes for all vectors of the run; see :func:`plan_memory`.
 
     Raises:
-        ValueError: a start vector that is zero, not finite or of another length; too small a budget.
+        ValueError: If the start vector is zero, not finite or of the wrong length, or if the budget is too small.
     """
     steps = min(_check.whole("lanczos", "num_steps", num_steps, minimum=1), operator.dim)
     if start.shape != (operator.dim,) or start.dtype != operator.dtype:

@@ -1,4 +1,4 @@
-"""How many vectors a Lanczos run may hold, decided and said before it begins."""
+"""Memory plan of a Lanczos run: how many vectors it keeps, decided before it starts."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ import torch
 
 from eigencurve import _check
 
-# Beside the rows of the basis: the product, and its parts before they are put together.
+# In addition to the rows of the basis: the product, and its parts before they are joined.
 WORK_VECTORS = 2
-# The recurrence itself needs its last two vectors.
+# The recurrence needs its last two vectors.
 MIN_ROWS = 2
-FREE_SHARE = 4
+# Without a budget, a run may use one part in this many of the free memory.
+FREE_PARTS = 4
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What a Lanczos run of ``num_steps`` will hold; ``print`` says it in a sentence.
+    """Vectors that a Lanczos run keeps in memory; ``print`` shows a one-line summary.
 
     Attributes:
-        num_steps: the most steps.
-        num_rows: basis vectors kept at a time. As many as steps: the whole basis, and every product buys a node of
-            the quadrature. Fewer: after ``num_rows`` steps the best converged Ritz vectors take the basis's place.
-        vector_bytes: of one vector of the size of the parameters.
-        budget_bytes: what was allowed.
-        device: where the rows are.
+        num_steps: Maximum number of steps.
+        num_rows: Number of basis vectors kept at a time. If it equals ``num_steps``, the whole basis is kept and every
+            product yields a node of the quadrature. If it is smaller, converged Ritz vectors replace the basis after
+            ``num_rows`` steps.
+        vector_bytes: Size in bytes of one vector with as many numbers as there are parameters.
+        budget_bytes: Upper limit in bytes for all vectors.
+        device: Device of the rows.
     """
 
     num_steps: int
@@ -38,19 +40,19 @@ class MemoryPlan:
 
     @property
     def mode(self) -> str:
-        """``"full"`` or ``"locked"``."""
+        """``"full"`` if the whole basis is kept, otherwise ``"locked"``."""
         return "full" if self.num_rows >= self.num_steps else "locked"
 
     @property
     def num_bytes(self) -> int:
-        """All vectors of the run together. The model's own graph, which no step adds to, is not in it."""
+        """Size in bytes of all vectors of the run, without the model's own graph."""
         return (self.num_rows + WORK_VECTORS) * self.vector_bytes
 
     def __str__(self) -> str:
-        kept = "the whole basis" if self.mode == "full" else "the converged Ritz vectors and the last steps"
+        kept = "the whole basis" if self.mode == "full" else "converged Ritz vectors and the last steps"
         return (
-            f"{self.num_steps} steps with {kept}: {self.num_rows + WORK_VECTORS} vectors of "
-            f"{_size(self.vector_bytes)}, {_size(self.num_bytes)} of {_size(self.budget_bytes)} allowed"
+            f"{self.num_steps} steps, keeping {kept}: {self.num_rows + WORK_VECTORS} vectors of "
+            f"{_size(self.vector_bytes)}, {_size(self.num_bytes)} of the allowed {_size(self.budget_bytes)}"
         )
 
 
@@ -61,23 +63,24 @@ def plan_memory(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> MemoryPlan:
-    """The most of the basis that fits.
+    """Plan a Lanczos run that keeps as much of the basis as the budget allows.
 
     Args:
-        dim: the number of parameters.
-        num_steps: of Lanczos.
-        memory_budget: bytes for all vectors of the run; None allows a quarter of what is free, on the model's
-            device or, where the whole basis does not fit there, on the host if more fits here.
-        dtype: of the parameters.
-        device: of the parameters; None is the host.
+        dim: Number of parameters.
+        num_steps: Maximum number of Lanczos steps.
+        memory_budget: Upper limit in bytes for all vectors of the run. None allows a quarter of the free memory of the
+            model's device. If the whole basis does not fit there and the host has room for more of it, the basis is
+            kept on the host.
+        dtype: Floating-point type of the parameters.
+        device: Device of the parameters; None is the CPU.
 
     Raises:
-        ValueError: a budget below the four vectors that the recurrence needs.
+        ValueError: If the budget is below the four vectors that the recurrence needs.
 
     >>> plan_memory(dim=1000, num_steps=150, memory_budget=40 * 4000).num_rows
     38
     >>> print(plan_memory(dim=1000, num_steps=20, memory_budget=40 * 4000))
-    20 steps with the whole basis: 22 vectors of 4.0 kB, 88.0 kB of 160.0 kB allowed
+    20 steps, keeping the whole basis: 22 vectors of 4.0 kB, 88.0 kB of the allowed 160.0 kB
     """
     size = dim * torch.empty((), dtype=dtype).element_size()
     here = torch.device("cpu") if device is None else device
@@ -86,15 +89,15 @@ def plan_memory(
         budget = _check.whole("plan_memory", "memory_budget", memory_budget, minimum=0)
         free = free_bytes(here)
         return _plan(num_steps, size, budget, here if here == host or budget <= free else host)
-    plan = _plan(num_steps, size, free_bytes(here) // FREE_SHARE, here, strict=here == host)
+    plan = _plan(num_steps, size, free_bytes(here) // FREE_PARTS, here, strict=here == host)
     if plan.mode == "full" or here == host:
         return plan
-    other = _plan(num_steps, size, free_bytes(host) // FREE_SHARE, host)
+    other = _plan(num_steps, size, free_bytes(host) // FREE_PARTS, host)
     return other if other.num_rows > plan.num_rows else plan
 
 
 def free_bytes(device: torch.device) -> int:
-    """Memory that is free now on ``device``; on the host, also within the limit that its control group sets."""
+    """Free memory of ``device`` in bytes; on the host, within the limit of its control group."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     try:
@@ -106,6 +109,7 @@ def free_bytes(device: torch.device) -> int:
 
 
 def _group_limit(otherwise: int) -> int:
+    """Free memory within the limit of the control group, or ``otherwise`` if there is none."""
     group = Path("/sys/fs/cgroup")
     try:
         limit, used = (int((group / name).read_text()) for name in ("memory.max", "memory.current"))
@@ -118,7 +122,7 @@ def _plan(num_steps: int, size: int, budget: int, device: torch.device, strict: 
     rows = min(num_steps, budget // size - WORK_VECTORS)
     if strict and rows < min(MIN_ROWS, num_steps):
         need = (MIN_ROWS + WORK_VECTORS) * size
-        remedy = f"Lanczos needs {MIN_ROWS + WORK_VECTORS} vectors of {_size(size)} at least."
+        remedy = f"Lanczos needs at least {MIN_ROWS + WORK_VECTORS} vectors of {_size(size)}."
         _check.refuse("plan_memory", "memory_budget", f">= {need}", budget, remedy)
     return MemoryPlan(num_steps, rows, size, budget, device)
 

@@ -1,4 +1,4 @@
-"""The share of eigenvalues in every octave, with error bars."""
+"""Shares of the eigenvalues per octave, with error bars."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 
 def octave_shares(
-    spectrum: Spectrum, probes: Sequence[Spectrum], shorter: Sequence[Spectrum], weight_decay: float, dim: int
+    spectrum: Spectrum, probes: Sequence[Spectrum], earlier: Sequence[Spectrum], weight_decay: float, dim: int
 ) -> OctaveShares:
-    r"""Shares with error bars from three sources.
+    r"""Share of each octave, with a standard error.
 
-    One probe, uniform on the sphere, sees a group of share s with a beta distribution of variance
+    A probe that is uniform on the sphere sees a group of share s with a beta distribution of variance
 
-    .. math:: \frac{2 s (1 - s)}{d + 2},
+    .. math:: \frac{2 s (1 - s)}{d + 2}.
 
-    which n probes divide by n; where they scatter more than that, their scatter counts. To its square comes that of the
-    change that the last quarter of the steps still made.
+    The mean of n probes has 1/n of that variance, or the observed variance of the probes if it is larger. The squared
+    change over the last quarter of the steps is added to the variance.
 
     Args:
-        spectrum: the estimate, the mean of ``probes``.
-        probes: the estimate of each probe.
-        shorter: the estimate of each probe from three quarters of its steps, or nothing where it was exact.
-        weight_decay: that the spectra are prepared with.
-        dim: d.
+        spectrum: Estimated spectrum, the mean of ``probes``.
+        probes: Estimate of each probe.
+        earlier: Estimate of each probe after three quarters of its steps; empty if the probes are exact.
+        weight_decay: Weight decay that the spectra are prepared with.
+        dim: Dimension d.
     """
     groups = group(prepare(spectrum, weight_decay), beta=2.0)
     count = int(groups.index[-1]) + 1
@@ -39,14 +39,14 @@ def octave_shares(
     variance = 2 * mean * (1 - mean) / (dim + 2) / len(probes)
     if len(probes) > 1:
         variance = np.maximum(variance, each.var(axis=0, ddof=1) / len(probes))
-    if shorter:
-        early = np.mean([_shares(probe, weight_decay, lowest, count) for probe in shorter], axis=0)
-        variance = variance + (mean - early) ** 2
+    if earlier:
+        before = np.mean([_shares(probe, weight_decay, lowest, count) for probe in earlier], axis=0)
+        variance = variance + (mean - before) ** 2
     used = groups.index
     return OctaveShares(used, groups.lower, frozen(mean[used]), frozen(np.sqrt(variance[used])))
 
 
 def _shares(spectrum: Spectrum, weight_decay: float, lowest: float, count: int) -> Array:
-    used = np.maximum(np.abs(spectrum.eigenvalues) + weight_decay, lowest)
-    place = np.minimum(octave_index(used, lowest), count - 1)
-    return np.asarray(np.bincount(place, weights=spectrum.weights, minlength=count), dtype=np.float64)
+    heights = np.maximum(np.abs(spectrum.eigenvalues) + weight_decay, lowest)
+    octave = np.minimum(octave_index(heights, lowest), count - 1)
+    return np.asarray(np.bincount(octave, weights=spectrum.weights, minlength=count), dtype=np.float64)

@@ -1,11 +1,11 @@
-"""HessianOperator and GaussNewtonOperator: v -> Hv of a model's loss, leaving the model as it was."""
+"""HessianOperator and GaussNewtonOperator: curvature-vector products of a model's loss, without side effects."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -13,113 +13,126 @@ from torch import Tensor, nn
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
 from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
-from eigencurve.hessian.objective import Objective, as_objective, chosen_parameters, require_whole_statistics
+from eigencurve.hessian.objective import Objective, as_objective, chosen_parameters, require_unsplit_batch_norm
 from eigencurve.hessian.products import Product, difference_product, gauss_newton_product, hessian_product
 from eigencurve.hessian.verify import SEED, verify_operator
 
-PRODUCTS = ("autograd", "finite_difference")
-# What PyTorch's messages say where a kernel cannot be differentiated twice.
-ONCE_ONLY = ("is not implemented", "once_differentiable", "cudnn RNN backward", "does not support double backward")
+# Parts of PyTorch's messages about kernels that cannot be differentiated twice.
+NO_DOUBLE_BACKWARD = (
+    "is not implemented", "once_differentiable", "cudnn RNN backward", "does not support double backward",
+)  # fmt: skip
+
+
+class OperatorOptions(TypedDict, total=False):
+    """Keyword options of both operators; :class:`CurvatureOperator` holds their defaults."""
+
+    parameters: str | Iterable[str] | None
+    microbatch: int | None
+    mode: str
+    product: str
+    count: Count | None
+    check: bool
 
 
 class CurvatureOperator(ABC):
-    """What the two operators share: examples, parameters, isolation, and the sum over microbatches.
+    """The part that both operators share: examples, parameters, isolation, and the sum over microbatches.
 
     Attributes:
-        dim: the number of parameters d that the operator acts on.
-        dtype, device: of the parameters, and of the vectors.
-        names: the parameters' names.
-        num_examples: how many examples the loss is the mean of.
-        product_error: with ``product="finite_difference"``, the measured relative error of a product; else None.
+        dim: Number of parameters d that the operator acts on.
+        dtype, device: Type and device of the parameters and of all vectors.
+        names: Names of the parameters.
+        num_examples: Number of examples in the mean loss.
+        product_error: Measured relative error of a product with ``product="finite_difference"``, otherwise None.
     """
+
+    PRODUCTS: ClassVar[tuple[str, ...]] = ("autograd",)
 
     def __init__(
         self,
         model: nn.Module,
-        objective: Objective,
+        loss_fn: Callable[[Any, Any], Tensor] | Objective,
         batches: Any,
         *,
-        pairs: bool,
-        parameters: str | Iterable[str] | None,
-        microbatch: int | None,
-        mode: str,
-        product: str,
-        count: Count | None,
-        check: bool,
+        parameters: str | Iterable[str] | None = None,
+        microbatch: int | None = None,
+        mode: str = "eval",
+        product: str = "autograd",
+        count: Count | None = None,
+        check: bool = True,
     ) -> None:
         name = type(self).__name__
         if not isinstance(model, nn.Module):
             raise TypeError(_check.sentence(name, "model", "a torch.nn.Module", model))
         self.mode = _check.choice(name, "mode", mode, MODES)
-        self.product = _check.choice(name, "product", product, PRODUCTS)
-        self.model, self._objective = model, objective
+        self.product = _check.choice(name, "product", product, self.PRODUCTS)
+        self.model, self._objective = model, as_objective(name, loss_fn)
         chosen = chosen_parameters(name, model, parameters)
         self.names, self._parameters = tuple(chosen), tuple(chosen.values())
         self._sizes = [parameter.numel() for parameter in self._parameters]
         self.dim, self.dtype, self.device = sum(self._sizes), self._parameters[0].dtype, self._parameters[0].device
-        self._generators, self._plain = generators_of(batches), False
-        self._kept: tuple[Any, Product] | None = None
+        self._generators, self._plain_kernels = generators_of(batches), False
+        self._cached: tuple[Any, Product] | None = None
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
+            pairs = not isinstance(loss_fn, Objective)
             self._batches = Batches(name, batches, pairs, self.device, microbatch, count)
-            require_whole_statistics(name, model, self._batches)
+            require_unsplit_batch_norm(name, model, self._batches)
         self.num_examples, self.num_pieces = self._batches.num_examples, self._batches.num_pieces
-        self.product_error: float | None = None
-        if check:
-            self.product_error = verify_operator(self)
+        self.product_error = verify_operator(self) if check else None
 
     def __call__(self, vector: Tensor) -> Tensor:
-        """The curvature times ``vector``, a flat tensor of ``dim`` numbers."""
-        self._require(vector)
+        """Product of the curvature matrix and ``vector``, a flat tensor of ``dim`` numbers."""
+        self._require_vector(vector)
         return self.fresh_product(vector, SEED, rebuild=False)
 
-    def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, widen: float = 1.0) -> Tensor:
-        """The same with the random states set to ``seed`` first and, by default, the graph built anew.
+    def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step_factor: float = 1.0) -> Tensor:
+        """The product with all random states set to ``seed`` first and, by default, with a new graph.
 
-        ``widen`` multiplies the step of a finite difference; nothing else depends on it.
+        ``step_factor`` multiplies the step of a finite difference.
         """
         if rebuild:
-            self._kept = None
-        self._step = widen * float(torch.finfo(self.dtype).eps ** (1 / 3))
+            self._cached = None
+        # The cube root of the rounding error balances it with the truncation error of a central difference.
+        self._step = step_factor * float(torch.finfo(self.dtype).eps ** (1 / 3))
         with undisturbed(self.model, self.mode, seed, self._generators, self.device):
             try:
                 return self._sum(vector)
             except (RuntimeError, NotImplementedError) as error:
-                if not any(text in str(error) for text in ONCE_ONLY):
+                if not any(text in str(error) for text in NO_DOUBLE_BACKWARD):
                     raise
-                return self._without_fast_kernels(vector, error)
+                return self._retry_with_plain_kernels(vector, error)
 
     def fingerprint(self) -> str:
-        """A hash of the parameters' values, the examples and all settings: equal for equal problems only."""
+        """Hash of the parameters' values, the examples and all settings."""
         settings = f"{type(self).__name__} {self.mode} {self.product} {self._batches.fingerprint}"
         return hashlib.sha256(f"{settings} {self.parameter_fingerprint()}".encode()).hexdigest()
 
     def parameter_fingerprint(self) -> str:
-        """A hash of the parameters' names, shapes and values."""
+        """Hash of the parameters' names, shapes and values."""
         digest = hashlib.sha256(" ".join(self.names).encode())
         for parameter in self._parameters:
             digest.update(f"{parameter.dtype} {tuple(parameter.shape)}".encode())
             digest.update(tensor_bytes(parameter))
         return digest.hexdigest()
 
-    def smallest(self, value: int) -> int:
-        """The smallest ``value`` of all processes that share the products; here there is one."""
+    def min_over_processes(self, value: int) -> int:
+        """Minimum of ``value`` over all processes that share the products; here there is one."""
         return value
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and draws progress; of several, the first does."""
+    def is_main_process(self) -> bool:
+        """Whether this process writes files and shows progress."""
         return True
 
     @abstractmethod
-    def _linearise(self, batch: Any, place: int) -> Product:
-        """Make v -> Hv on one microbatch, from graphs that are built here."""
+    def _linearise(self, batch: Any, index: int) -> Product:
+        """Build the graphs of one microbatch and return v -> Hv on it."""
 
     def _sum(self, vector: Tensor) -> Tensor:
         total = torch.zeros_like(vector)
         parts, slots = self._parts(vector), self._parts(total)
-        with twice_differentiable_kernels(self._plain, self.device):
-            for place, (size, batch) in enumerate(self._batches):
-                product = self._product_on(batch, place)
+        with twice_differentiable_kernels(self._plain_kernels, self.device):
+            for index, (size, batch) in enumerate(self._batches):
+                product = self._product_on(batch, index)
                 for slot, part in zip(slots, product(parts), strict=True):
                     slot.add_(part, alpha=size / self.num_examples)
         return total
@@ -129,40 +142,39 @@ class CurvatureOperator(ABC):
         parts = torch.split_with_sizes(vector, self._sizes)
         return [part.view_as(parameter) for part, parameter in zip(parts, self._parameters, strict=True)]
 
-    def _product_on(self, batch: Any, place: int) -> Product:
-        """The graphs of a single batch are kept until the parameters change; those of several are not.
-
-        The step of a finite difference is the cube root of the rounding error, which balances it with the
-        truncation error of a central difference.
-        """
+    def _product_on(self, batch: Any, index: int) -> Product:
+        """Return v -> Hv on one microbatch; the graph of a single one is kept until the parameters change."""
         if self.product == "finite_difference":
-            return difference_product(lambda: self._gradient(batch, place), self._parameters, self._step)
+            return difference_product(lambda: self._gradient(batch, index), self._parameters, self._step)
         if self.num_pieces > 1:
-            return self._linearise(batch, place)
+            return self._linearise(batch, index)
         state = [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
-        if self._kept is None or self._kept[0] != state:
-            self._kept = None  # free the old graph before the new one is built
-            self._kept = (state, self._linearise(batch, place))
-        return self._kept[1]
+        if self._cached is None or self._cached[0] != state:
+            self._cached = None  # free the old graph before building the new one
+            self._cached = (state, self._linearise(batch, index))
+        return self._cached[1]
 
-    def _gradient(self, batch: Any, place: int) -> Sequence[Tensor]:
-        loss = self._checked(self._objective.loss(self._objective.outputs(self.model, batch), batch), place)
-        return torch.autograd.grad(loss, self._parameters, materialize_grads=True)
+    def _loss(self, batch: Any, index: int) -> Tensor:
+        outputs = self._objective.outputs(self.model, batch)
+        return self._checked_loss(self._objective.loss(outputs, batch), index)
 
-    def _without_fast_kernels(self, vector: Tensor, error: Exception) -> Tensor:
-        name, self._kept = type(self).__name__, None
-        remedy = "Ask for product='finite_difference', which needs one backward pass only and measures its own error."
-        if self._plain or self.product != "autograd":
+    def _gradient(self, batch: Any, index: int) -> Sequence[Tensor]:
+        return torch.autograd.grad(self._loss(batch, index), self._parameters, materialize_grads=True)
+
+    def _retry_with_plain_kernels(self, vector: Tensor, error: Exception) -> Tensor:
+        name, self._cached = type(self).__name__, None
+        if self._plain_kernels or self.product != "autograd":
+            remedy = "Use product='finite_difference': it needs a single backward pass and measures its own error."
             raise ValueError(
                 _check.sentence(name, "model", "differentiable twice", str(error).splitlines()[0], remedy)
             ) from error
-        self._plain = True
+        self._plain_kernels = True
         try:
             return self._sum(vector)
         except (RuntimeError, NotImplementedError) as again:
-            return self._without_fast_kernels(vector, again)
+            return self._retry_with_plain_kernels(vector, again)
 
-    def _checked(self, loss: Any, place: int) -> Tensor:
+    def _checked_loss(self, loss: Any, index: int) -> Tensor:
         name = type(self).__name__
         if not isinstance(loss, Tensor) or loss.numel() != 1:
             got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else loss
@@ -170,10 +182,10 @@ class CurvatureOperator(ABC):
         if not loss.requires_grad:
             _check.refuse(name, "loss_fn", "a function of the parameters", "a loss without a gradient")
         if not bool(torch.isfinite(loss)):
-            _check.refuse(name, "loss_fn", "finite", loss.item(), f"It is the loss of microbatch {place}.")
+            _check.refuse(name, "loss_fn", "finite", loss.item(), f"This is the loss of microbatch {index}.")
         return loss.reshape(())
 
-    def _require(self, vector: Tensor) -> None:
+    def _require_vector(self, vector: Tensor) -> None:
         name = type(self).__name__
         if not isinstance(vector, Tensor):
             raise TypeError(_check.sentence(name, "vector", "a tensor", vector))
@@ -188,28 +200,29 @@ class HessianOperator(CurvatureOperator):
 
     .. math:: Hv = \frac1N \sum_b n_b\, \nabla^2 \ell_b(w)\, v, \qquad N = \sum_b n_b
 
-    with :math:`n_b` examples in batch b, so batches of unequal size are weighted by it. With a single batch the
-    gradient graph is built once and used for every product; with more, each product builds them one after the
-    other. The model's mode, gradients, buffers and requires_grad and all random states stay as they were.
+    Batch b has :math:`n_b` examples, so batches of unequal size are weighted by their size. With a single batch, the
+    gradient graph is built once and reused for every product; with several, each product builds the graphs one after
+    the other. The operator leaves no trace: the model's mode, gradients, buffers and ``requires_grad`` flags, and all
+    random states, are the same after a product as before.
 
     Args:
-        model: any module; its parameters that require a gradient count, all of one real floating type.
-        loss_fn: ``loss_fn(model(x), y)``, the *mean* over the batch.
-        batches: a tuple of tensors (x, y); a list of such pairs; or a DataLoader of them, with a fixed set of
-            examples. A shuffled loader is read in one fixed order.
-        parameters: a pattern as for file names, such as ``"layer3.*"``, or several; None takes all.
-        microbatch: the most examples in memory at a time; None leaves the batches whole.
-        mode: ``"eval"``; ``"train"``; or ``"keep"``, every module as it is.
-        product: ``"autograd"``, exact; or ``"finite_difference"``, for models without a double backward.
-        count: over how many examples the loss of a batch is the mean, where that is not the first tensor's leading
-            dimension: for a language model, the number of labels that are not ignored. Of microbatches with unequal
-            counts each has its weight; one with none is left out.
-        check: whether to spend three products on seeing that the same v gives the same Hv and that H is symmetric.
+        model: Any module. The parameters that require a gradient count; they must share one real floating type.
+        loss_fn: ``loss_fn(model(x), y)``, the *mean* loss of a batch.
+        batches: A tuple of tensors (x, y), a list of such pairs, or a DataLoader over a fixed set of examples. A
+            shuffled loader is read in one fixed order.
+        parameters: File-name pattern of the parameters to use, such as ``"layer3.*"``, or several; None uses all.
+        microbatch: Maximum number of examples in memory at a time; None keeps the batches whole.
+        mode: ``"eval"``, ``"train"``, or ``"keep"`` to leave every module in its current mode.
+        product: ``"autograd"`` (exact) or ``"finite_difference"`` (for models without a double backward).
+        count: Function that returns the number of examples over which the loss of a batch is the mean. The default is
+            the leading dimension of the first tensor. For a language model, count the labels that are not ignored.
+            Microbatches are weighted by their counts, and skipped if the count is zero.
+        check: Whether to spend three products on checking that products are deterministic and symmetric.
 
     Raises:
-        ValueError: no trainable parameters, no examples, a loss that is not a finite scalar, active dropout or
-            any other randomness, an asymmetric product, no double backward, or batch norm in train mode with
-            microbatches.
+        ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar; if
+            products are random (active dropout, for example) or not symmetric; if the model has no double backward;
+            or if batch norm in train mode meets microbatches.
 
     >>> import torch
     >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -218,23 +231,7 @@ class HessianOperator(CurvatureOperator):
     tensor([1., 4.])
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss_fn: Callable[[Any, Any], Tensor] | Objective,
-        batches: Any,
-        *,
-        parameters: str | Iterable[str] | None = None,
-        microbatch: int | None = None,
-        mode: str = "eval",
-        product: str = "autograd",
-        count: Count | None = None,
-        check: bool = True,
-    ) -> None:
-        super().__init__(
-            model, as_objective(loss_fn), batches, pairs=not isinstance(loss_fn, Objective), parameters=parameters,
-            microbatch=microbatch, mode=mode, product=product, count=count, check=check,
-        )  # fmt: skip
+    PRODUCTS = ("autograd", "finite_difference")
 
     @classmethod
     def from_objective(
@@ -242,28 +239,18 @@ class HessianOperator(CurvatureOperator):
         model: nn.Module,
         objective: Callable[[nn.Module, Any], Tensor],
         batches: Any,
-        *,
-        parameters: str | Iterable[str] | None = None,
-        microbatch: int | None = None,
-        mode: str = "eval",
-        product: str = "autograd",
-        count: Count | None = None,
-        check: bool = True,
-    ) -> HessianOperator:
-        """The same for ``objective(model, batch)``, a mean loss, and batches of any kind, such as dicts.
+        **options: Unpack[OperatorOptions],
+    ) -> Self:
+        """The operator of ``objective(model, batch)``, a mean loss, with batches of any kind, such as dicts.
 
-        For a model that returns its own loss: ``lambda model, batch: model(**batch).loss``, with ``count`` where that
-        is the mean over something else than rows.
+        Use it for a model that returns its own loss: ``lambda model, batch: model(**batch).loss``. If that loss is not
+        a mean over rows, also pass ``count``. The options are those of the class.
         """
         halves = Objective(outputs=objective, loss=lambda loss, _batch: loss)
-        return cls(
-            model, halves, batches, parameters=parameters, microbatch=microbatch, mode=mode, product=product,
-            count=count, check=check,
-        )  # fmt: skip
+        return cls(model, halves, batches, **options)
 
-    def _linearise(self, batch: Any, place: int) -> Product:
-        loss = self._objective.loss(self._objective.outputs(self.model, batch), batch)
-        return hessian_product(self._checked(loss, place), self._parameters)
+    def _linearise(self, batch: Any, index: int) -> Product:
+        return hessian_product(self._loss(batch, index), self._parameters)
 
 
 class GaussNewtonOperator(CurvatureOperator):
@@ -271,8 +258,9 @@ class GaussNewtonOperator(CurvatureOperator):
 
     .. math:: Gv = \frac1N \sum_b n_b\, J_b^\top \nabla_z^2 \ell_b(z)\, J_b v
 
-    where z are the model's outputs and :math:`J_b` their derivatives. It is positive semi-definite for a convex
-    loss. Arguments and errors are those of :class:`HessianOperator`; the outputs must be one tensor.
+    Here z are the model's outputs, which must be one tensor, and :math:`J_b` their derivatives. The matrix is positive
+    semi-definite if the loss is convex in z. Arguments and errors are those of :class:`HessianOperator`, except that
+    ``product`` must be ``"autograd"``.
 
     >>> import torch
     >>> model = torch.nn.Linear(2, 1, bias=False)
@@ -281,23 +269,6 @@ class GaussNewtonOperator(CurvatureOperator):
     tensor([1., 4.])
     """
 
-    def __init__(
-        self,
-        model: nn.Module,
-        loss_fn: Callable[[Any, Any], Tensor] | Objective,
-        batches: Any,
-        *,
-        parameters: str | Iterable[str] | None = None,
-        microbatch: int | None = None,
-        mode: str = "eval",
-        count: Count | None = None,
-        check: bool = True,
-    ) -> None:
-        super().__init__(
-            model, as_objective(loss_fn), batches, pairs=not isinstance(loss_fn, Objective), parameters=parameters,
-            microbatch=microbatch, mode=mode, product="autograd", count=count, check=check,
-        )  # fmt: skip
-
     @classmethod
     def from_objective(
         cls,
@@ -305,29 +276,21 @@ class GaussNewtonOperator(CurvatureOperator):
         outputs: Callable[[nn.Module, Any], Tensor],
         loss: Callable[[Tensor, Any], Tensor],
         batches: Any,
-        *,
-        parameters: str | Iterable[str] | None = None,
-        microbatch: int | None = None,
-        mode: str = "eval",
-        count: Count | None = None,
-        check: bool = True,
-    ) -> GaussNewtonOperator:
-        """The same for ``loss(outputs(model, batch), batch)`` and batches of any kind, such as dicts.
+        **options: Unpack[OperatorOptions],
+    ) -> Self:
+        """The operator of ``loss(outputs(model, batch), batch)``, with batches of any kind, such as dicts.
 
-        The matrix depends on where the model ends and the loss begins, so it takes the objective in these halves.
+        The matrix depends on where the model ends and the loss begins, so the objective is given in two functions. The
+        options are those of the class.
         """
-        return cls(
-            model, Objective(outputs, loss), batches, parameters=parameters, microbatch=microbatch, mode=mode,
-            count=count, check=check,
-        )  # fmt: skip
+        return cls(model, Objective(outputs, loss), batches, **options)
 
-    def _linearise(self, batch: Any, place: int) -> Product:
+    def _linearise(self, batch: Any, index: int) -> Product:
         outputs = self._objective.outputs(self.model, batch)
         if not isinstance(outputs, Tensor):
-            remedy = "Name the tensor that the loss starts from with GaussNewtonOperator.from_objective."
+            remedy = "Use GaussNewtonOperator.from_objective to name the tensor that enters the loss."
             got = type(outputs).__name__
             raise TypeError(_check.sentence("GaussNewtonOperator", "model", "one that returns a tensor", got, remedy))
-        _loss, product = gauss_newton_product(
-            outputs, lambda z: self._checked(self._objective.loss(z, batch), place), self._parameters
+        return gauss_newton_product(
+            outputs, lambda z: self._checked_loss(self._objective.loss(z, batch), index), self._parameters
         )
-        return product

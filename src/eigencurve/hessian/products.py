@@ -1,4 +1,4 @@
-"""Curvature times vector on one batch, as functions of the vector that can be called again and again."""
+"""Curvature-vector products on one batch: functions that build their graphs once and can be called many times."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-# Curvature times vector, both as one tensor a parameter.
+# v -> Hv, with one tensor per parameter on both sides.
 Product = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 
 def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
-    r"""Make v -> Hv from a gradient graph that is built once.
+    r"""Return v -> Hv for a loss, from a gradient graph that is built once.
 
     .. math:: Hv = \nabla_w \langle \nabla_w \ell(w), v \rangle
 
-    A product is one backward pass through the graph of the backward pass. Counting convolutions it costs two
-    plain forward and backward passes; building the graph anew each time would make it three.
+    Each product is one backward pass through the graph of the gradient. Counted in convolutions, it costs as much as
+    two forward and backward passes; rebuilding the graph for every product would cost three.
 
     Reference: Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
     """
@@ -39,21 +39,18 @@ def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
     return product
 
 
-def gauss_newton_product(
-    outputs: Tensor, loss_of: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]
-) -> tuple[Tensor, Product]:
-    r"""The loss, and v -> Gv with the Gauss-Newton matrix of ``loss_of(outputs)``.
+def gauss_newton_product(outputs: Tensor, loss_of: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]) -> Product:
+    r"""Return v -> Gv for the Gauss-Newton matrix of ``loss_of(outputs)``, from graphs that are built once.
 
     .. math:: G = J^\top \nabla_z^2 \ell(z)\, J, \qquad J = \partial z / \partial w
 
-    :math:`Jv` is the derivative of :math:`J^\top u` with respect to the u that it is linear in, so that three
-    backward passes through graphs built once make a product.
+    :math:`J^\top u` is linear in u, and its derivative with respect to u gives :math:`Jv`. A product is therefore three
+    backward passes.
 
     Reference: Schraudolph, Fast curvature matrix-vector products, Neural Computation 14 (2002).
     """
     leaf = outputs.detach().requires_grad_()
-    loss = loss_of(leaf)
-    slope = torch.autograd.grad(loss, leaf, create_graph=True, materialize_grads=True)[0]
+    slope = torch.autograd.grad(loss_of(leaf), leaf, create_graph=True, materialize_grads=True)[0]
     dual = torch.zeros_like(outputs, requires_grad=True)
     pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True, materialize_grads=True)
     _require_second_derivatives(pulled)
@@ -66,16 +63,16 @@ def gauss_newton_product(
         bent = torch.autograd.grad(slope, leaf, pushed, retain_graph=True)[0]
         return torch.autograd.grad(outputs, parameters, bent, retain_graph=True, materialize_grads=True)
 
-    return loss, product
+    return product
 
 
 def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], step: float) -> Product:
-    r"""Make v -> Hv by central differences of the gradient, for models that can be differentiated only once.
+    r"""Return v -> Hv by central differences of the gradient, for models that can be differentiated only once.
 
     .. math:: Hv \approx \frac{\nabla\ell(w + hv) - \nabla\ell(w - hv)}{2h}, \qquad
               h = \text{step}\,\frac{1 + \|w\|}{\|v\|}
 
-    The parameters are exchanged for shifted copies while a gradient is taken, never written to.
+    While a gradient is computed, the parameters point to shifted copies; the originals are never written to.
     """
 
     def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -104,10 +101,10 @@ def _gradient_at(
 
 
 def _require_second_derivatives(gradient: Sequence[Tensor]) -> None:
-    """Raise where a backward pass was marked once_differentiable.
+    """Raise RuntimeError if a backward pass is marked ``once_differentiable``.
 
-    PyTorch leaves such a pass out of the graph behind a node that raises when it is reached; with nothing but that
-    node between a gradient and the parameters it never is, and the product would be zero without a word.
+    PyTorch cuts such a pass out of the graph and leaves a node that raises when it is reached. If nothing else connects
+    a gradient to the parameters, the node is never reached and the product would silently be zero.
     """
     waiting = [part.grad_fn for part in gradient if part.grad_fn is not None]
     seen = set(waiting)

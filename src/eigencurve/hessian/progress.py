@@ -1,4 +1,4 @@
-"""A progress bar for a terminal, and nothing anywhere else."""
+"""A progress bar that shows up on a terminal only."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ Advance = Callable[[int], None]
 
 
 class ProductsPerSecond(ProgressColumn):
-    """How fast products come."""
+    """Speed in products per second."""
 
     def render(self, task: Task) -> Text:
-        """For example ``1.8 products/s``."""
+        """The text of the column, such as ``1.8 products/s``."""
         speed = task.finished_speed or task.speed
         return Text("- products/s" if speed is None else f"{speed:.3g} products/s")
 
 
 @contextmanager
 def progress_bar(shown: bool, total: int, title: str, console: Console | None = None) -> Iterator[Advance]:
-    """Show steps, products per second and time left on standard error; call the result with the steps done.
+    """Show a progress bar on standard error, with products per second and the time left.
 
-    Silent unless ``shown`` and standard error is a terminal.
+    Call the yielded function with the number of steps done. Nothing is shown unless ``shown`` is true and standard
+    error is a terminal.
     """
     screen = Console(stderr=True) if console is None else console
     if not (shown and screen.is_terminal):

@@ -1,4 +1,4 @@
-"""Whether more Lanczos steps would still change the schedule, read off the leading blocks of the tridiagonal."""
+"""Stopping rule of the estimate: compare the schedules that the last Lanczos steps give."""
 
 from __future__ import annotations
 
@@ -13,57 +13,70 @@ from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.spectrum.quadrature import sharpen
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
-# Curves are compared at step counts that grow by a twelfth, from the first that a density can be fitted to.
-FIRST_LOOK = 32
+# Schedules are compared at step counts that grow by about 9 %, starting with the first that allows a density fit.
+FIRST_COUNT = 32
 GROWTH = 12 / 11
-LAST_QUARTER = 0.75
+# The comparison covers the steps after this share of the run: its last quarter.
+COMPARED_FROM = 0.75
 
 
 class Settling:
-    r"""The schedule that each leading block of a tridiagonal gives, and how far it still moves.
+    r"""Distance that the schedule still moved over the last quarter of the Lanczos steps.
 
     .. math:: \text{moved}(k) = \max_{3k/4 \le j < k} \max_t \left|\ln\frac{f_j(t)}{f_k(t)}\right|
 
-    A leading block of j rows is the tridiagonal of j steps, so a run knows the estimates of all shorter ones.
+    The leading j rows of a tridiagonal are the tridiagonal of a run of j steps, so a run also contains the estimate
+    of every shorter run. Sharpened spectra and schedules are computed once and kept.
 
     Args:
-        weight_decay: that the spectrum is prepared with, and the scale that it is sharpened to.
-        total_steps: T of the schedule.
-        dtype: of the products.
+        weight_decay: Weight decay that the spectrum is prepared with, and the scale of the sharpening.
+        total_steps: Number of steps T of the schedule.
+        dtype: Floating-point type of the products.
     """
 
     def __init__(self, weight_decay: float, total_steps: int, dtype: torch.dtype) -> None:
         self.weight_decay, self.total_steps, self.dtype = weight_decay, total_steps, dtype
-        self._curves: dict[int, Array] = {}
+        self._spectra: dict[bytes, Spectrum] = {}
+        self._curves: dict[bytes, Array] = {}
 
-    def looks(self, num_steps: int) -> list[int]:
-        """The step counts up to ``num_steps`` at which the curve is worth computing."""
-        found = [FIRST_LOOK]
-        while found[-1] < num_steps:
-            found.append(max(found[-1] + 1, math.floor(found[-1] * GROWTH)))
-        return [k for k in found if k <= num_steps]
+    def step_counts(self, num_steps: int) -> list[int]:
+        """Step counts up to ``num_steps`` at which schedules are compared."""
+        counts = [FIRST_COUNT]
+        while counts[-1] < num_steps:
+            counts.append(max(counts[-1] + 1, math.floor(counts[-1] * GROWTH)))
+        return [k for k in counts if k <= num_steps]
 
     def moved(self, alphas: Array, betas: Array) -> float:
-        """The largest |ln f_j/f_k| over the last quarter of the steps; infinite where that is not known yet."""
+        """Largest |ln f_j/f_k| over the last quarter of the steps; infinite if there is nothing to compare with yet."""
         k = len(alphas)
-        before = [j for j in self.looks(k) if LAST_QUARTER * k <= j < k]
-        if not before or before[0] > 0.85 * k:
+        earlier = [j for j in self.step_counts(k) if COMPARED_FROM * k <= j < k]
+        if not earlier or earlier[0] > 0.85 * k:
             return math.inf
-        curve = self._curve(alphas, betas, k)
-        return max(float(np.abs(self._curve(alphas, betas, j) - curve).max()) for j in before)
+        curve = self._curve(alphas, betas)
+        return max(float(np.abs(self._curve(alphas[:j], betas[:j]) - curve).max()) for j in earlier)
 
-    def _curve(self, alphas: Array, betas: Array, num_steps: int) -> Array:
-        """Log f of a leading block."""
-        if num_steps not in self._curves:
-            run = make_run(alphas[:num_steps], betas[:num_steps], False, self.dtype)
-            spectrum = sharpen(*without_copies(run, self.dtype), scale=self.weight_decay)
-            self._curves[num_steps] = log_curve(spectrum, self.weight_decay, self.total_steps)
-        return self._curves[num_steps]
+    def spectrum(self, alphas: Array, betas: Array) -> Spectrum:
+        """Sharpened spectrum of a tridiagonal."""
+        key = _key(alphas, betas)
+        if key not in self._spectra:
+            run = make_run(alphas, betas, False, self.dtype)
+            self._spectra[key] = sharpen(*without_copies(run, self.dtype), scale=self.weight_decay)
+        return self._spectra[key]
+
+    def _curve(self, alphas: Array, betas: Array) -> Array:
+        key = _key(alphas, betas)
+        if key not in self._curves:
+            self._curves[key] = log_curve(self.spectrum(alphas, betas), self.weight_decay, self.total_steps)
+        return self._curves[key]
 
 
 def log_curve(spectrum: Spectrum, weight_decay: float, total_steps: int) -> Array:
-    """Log f(t)/f(0) of the schedule that a measured spectrum gives."""
+    """Logarithm of f(t)/f(0) for the Eigencurve schedule of a measured spectrum, for every step t."""
     prepared = prepare(spectrum, weight_decay)
     if prepared.mu == prepared.L:
         return np.zeros(total_steps)
     return np.asarray(np.log(eigencurve(prepared, total_steps, lr=1.0).values()))
+
+
+def _key(alphas: Array, betas: Array) -> bytes:
+    return np.concatenate((alphas, betas)).tobytes()

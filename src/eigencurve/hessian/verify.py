@@ -1,4 +1,4 @@
-"""Seeing, before hundreds of products are spent, that an operator is one symmetric matrix."""
+"""Checks that an operator is one symmetric matrix, before hundreds of products are spent on it."""
 
 from __future__ import annotations
 
@@ -10,75 +10,77 @@ from torch import Tensor, nn
 
 from eigencurve import _check
 from eigencurve.hessian.basis import dot
+from eigencurve.hessian.lanczos import LinearOperator
 
 if TYPE_CHECKING:
-    from eigencurve.hessian.lanczos import LinearOperator
     from eigencurve.hessian.operator import CurvatureOperator
 
-# The random states that every product starts from, and another one that must not change its result.
+# The seed that every product starts from, and another one that must give the same product.
 SEED = 2110_14109
 OTHER_SEED = SEED + 1
-# Relative differences that rounding explains: sums in another order, and the same sum by another way.
+# Relative differences that rounding explains.
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: CurvatureOperator) -> float | None:
-    r"""Check that the same v gives the same Hv, and that u·Hv = v·Hu, on random u and v.
+    r"""Check on random u and v that Hv is reproducible and that u·Hv = v·Hu.
 
-    The second Hv starts from other random states, so that active dropout shows. With finite differences the
-    second one also has twice the step, whose difference to the first is the measured error that is returned.
+    The two computations of Hv start from different random states, which exposes active dropout. With finite
+    differences, Hv is also computed with twice the step; the difference is the error estimate that is returned.
 
     Raises:
-        ValueError: naming which of the two does not hold, and the likely cause.
+        ValueError: If a check fails. The message names the check and the likely cause.
     """
     u, v = probe_vectors(operator)
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
     _require_finite(operator, first)
-    _require_same(operator, v, first, other)
-    error = _difference_error(operator, v, first) if operator.product == "finite_difference" else None
+    _require_reproducible(operator, v, first, other)
+    error = None
+    if operator.product == "finite_difference":
+        error = relative_size(first - operator.fresh_product(v, SEED, step_factor=2.0), first)
     _require_symmetric(operator, u, v, first, error or 0.0)
     return error
 
 
 def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
-    """The random u and v, the same for every operator of the same size and type."""
+    """Random u and v, the same for all operators of the same size and type."""
     generator = torch.Generator().manual_seed(SEED)
     u, v = (torch.randn(operator.dim, generator=generator, dtype=operator.dtype).to(operator.device) for _ in range(2))
     return u, v
 
 
 def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
-    """|u·Hv - v·Hu| of the products Hv and Hu, and what rounding and a relative ``error`` of products allow."""
+    """|u·Hv - v·Hu| of the products Hv and Hu, and the gap that rounding and a relative ``error`` can explain."""
     gap = abs(dot(u, product) - dot(v, other))
     return gap, (TOLERANCE[u.dtype] + 3 * error) * (_norm(product) + _norm(other))
 
 
 def relative_size(difference: Tensor, reference: Tensor) -> float:
-    """The length of ``difference`` over that of ``reference``, or alone where that is zero."""
+    """Norm of ``difference`` divided by the norm of ``reference``, unless that is zero."""
     size = _norm(reference)
     return _norm(difference) / size if size > 0 else _norm(difference)
 
 
 def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
     if not bool(torch.isfinite(product).all()):
-        remedy = "A function such as sqrt or norm at zero has a gradient but no second derivative there."
+        remedy = "Functions such as sqrt or norm have no second derivative at zero."
         _check.refuse(_name(operator), "model", "one with a finite Hessian", "products with NaN or inf", remedy)
 
 
-def _require_same(operator: CurvatureOperator, v: Tensor, first: Tensor, other: Tensor) -> None:
+def _require_reproducible(operator: CurvatureOperator, v: Tensor, first: Tensor, other: Tensor) -> None:
     gap = relative_size(first - other, first)
     if gap <= TOLERANCE[operator.dtype]:
         return
     again = operator.fresh_product(v, SEED)
-    random = relative_size(first - again, first) <= TOLERANCE[operator.dtype]
+    seeded = relative_size(first - again, first) <= TOLERANCE[operator.dtype]
     names = [name for name, module in operator.model.named_modules() if _drops(operator, module)]
-    if random and names:
+    if seeded and names:
         cause = f"Dropout is active in {', '.join(names[:3])}: use mode='eval'."
-    elif random:
-        cause = "The model draws random numbers, or the loader changes its examples: give a fixed list of batches."
+    elif seeded:
+        cause = "The model draws random numbers, or the loader changes its examples: pass a fixed list of batches."
     else:
-        cause = "Non-deterministic kernels: see torch.use_deterministic_algorithms."
+        cause = "The kernels are non-deterministic: see torch.use_deterministic_algorithms."
     need = "deterministic (the same v twice must give the same Hv)"
     _check.refuse(_name(operator), "model", need, f"a relative difference of {gap:.1e}", cause)
 
@@ -86,17 +88,13 @@ def _require_same(operator: CurvatureOperator, v: Tensor, first: Tensor, other: 
 def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
     gap, allowed = symmetry_gap(u, v, product, operator.fresh_product(u, SEED, rebuild=False), error)
     if gap > allowed:
-        cause = "A backward pass that is not the derivative of its forward pass (a custom function, .detach()) does so."
+        cause = "A backward pass is not the derivative of its forward pass (in a custom function, or after .detach())."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
         _check.refuse(_name(operator), "model", need, f"a difference of {gap:.1e}, {allowed:.1e} allowed", cause)
 
 
-def _difference_error(operator: CurvatureOperator, v: Tensor, first: Tensor) -> float:
-    wide = operator.fresh_product(v, SEED, widen=2.0)
-    return relative_size(first - wide, first)
-
-
 def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
+    """Whether ``module`` applies dropout in the operator's mode."""
     active = operator.mode == "train" or (operator.mode == "keep" and module.training)
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
     inner = getattr(module, "dropout", 0.0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0.0

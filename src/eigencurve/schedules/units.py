@@ -18,6 +18,9 @@ from typing import Any
 
 from eigencurve import _check
 
+# 100 epochs of CIFAR-10 with batch size 128, the run length of the paper's curves. The default if none is given.
+TYPICAL_STEPS = 39_100
+
 
 @dataclass(frozen=True, repr=False)
 class Length:

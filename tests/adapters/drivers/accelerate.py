@@ -1,4 +1,4 @@
-"""A loop under accelerate, on one process, with its own way to accumulate, save, load and scale."""
+"""A loop under accelerate in one process, with accelerate's own accumulation, checkpoints and loss scaling."""
 
 import tempfile
 
@@ -15,7 +15,7 @@ from eigencurve.adapters.accelerate import prepare_schedule
 
 
 class Grouped(torch.nn.Module):
-    """One weight a group; its loss overflows where it is told to."""
+    """One weight per group; an infinite scale makes the loss overflow."""
 
     def __init__(self, num_groups):
         super().__init__()
@@ -30,7 +30,7 @@ class Loop:
         accelerate.state.AcceleratorState._reset_state(reset_partial_state=True)
         accelerate.state.GradientState._reset_state()
         self.accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=accumulation)
-        if scaled:  # accelerate itself makes one on a GPU only
+        if scaled:  # accelerate creates one only on a GPU
             self.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
         model = Grouped(len(ratios))
         groups = [{"params": [weight], "lr": LR * ratio} for weight, ratio in zip(model.weights, ratios, strict=True)]

@@ -1,4 +1,4 @@
-"""Lightning's Trainer with the helper for configure_optimizers, its checkpoints and its mixed precision."""
+"""Lightning's Trainer with optimizer_config, its checkpoints and its mixed precision."""
 
 import tempfile
 import warnings
@@ -18,7 +18,7 @@ from eigencurve.adapters.lightning import optimizer_config
 
 
 class Module(pl.LightningModule):
-    """One weight a group; its loss overflows at the batches that say so."""
+    """One weight per group; an infinite batch makes the loss overflow."""
 
     def __init__(self, schedule, ratios=(1.0,), on_resume="refuse"):
         super().__init__()
@@ -47,13 +47,13 @@ def trainer(num_updates, **options):
 
 
 def fit(module, num_updates, batches=None, checkpoint=None, loader=None, **options):
-    """Train in epochs of four batches, so that runs end within one and go on beyond it."""
+    """Train in epochs of four batches, so that runs end within an epoch and continue beyond it."""
     if loader is None:
         loader = torch.utils.data.DataLoader(torch.full((8, 1), 0.1) if batches is None else batches, batch_size=2)
     running = trainer(num_updates, **options)
     with warnings.catch_warnings():
-        # Lightning's own advice on the loader (its workers, and going on within an epoch),
-        # and what the pinned PyTorch says to Lightning itself.
+        # Lightning's advice on the loader (its workers, and resuming within an epoch), and a deprecation warning that
+        # Lightning itself triggers in the pinned PyTorch.
         warnings.filterwarnings("ignore", message=".*does not have many workers.*")
         warnings.filterwarnings("ignore", message=".*LeafSpec.*is deprecated")
         warnings.filterwarnings("ignore", message=".*your dataloader is not resumable.*")

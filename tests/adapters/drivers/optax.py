@@ -1,4 +1,4 @@
-"""A jitted JAX loop with optax; files hold the optimizer's state as arrays and the schedule as JSON."""
+"""A jitted JAX loop with optax; files contain the optimizer's state as arrays and the schedule as JSON."""
 
 import json
 import tempfile
@@ -18,7 +18,7 @@ from eigencurve.adapters.optax import optax_schedule  # noqa: E402
 
 
 class Loop:
-    """One weight a group, of slope one and put back to zero before each update: its new value is minus the rate."""
+    """One weight per group, with slope one and reset to zero before each update: its new value is minus the rate."""
 
     def __init__(self, optimizer, num_groups=1):
         self.weights = {str(i): jnp.zeros(()) for i in range(num_groups)}
@@ -58,7 +58,7 @@ def first(loop):
 class OptaxDriver(Driver):
     name = "optax"
     rtol = 2.0**-22
-    skip = "waits"
+    skip = "not counted"
 
     def rates(self, schedule, num_steps):
         return first(Loop(optax.sgd(optax_schedule(schedule))).run(num_steps))

@@ -1,4 +1,4 @@
-"""A plain PyTorch loop with ScheduleLR, files read the safe way, and a real GradScaler."""
+"""A plain PyTorch loop with ScheduleLR, files loaded with ``weights_only=True``, and a real GradScaler."""
 
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ from eigencurve.adapters.torch import ScheduleLR
 
 
 class Loop:
-    """A model of one weight a group, its optimizer and its scheduler."""
+    """A model with one weight per group, its optimizer and its scheduler."""
 
     def __init__(self, schedule, ratios=(1.0,)):
         self.weights = torch.nn.ParameterList([torch.nn.Parameter(torch.ones(2)) for _ in ratios])

@@ -11,7 +11,7 @@ from tests.adapters.drivers.torch import Loop, TorchDriver
 class LambdaLoop(Loop):
     def make_scheduler(self, schedule, ratios):
         for group, ratio in zip(self.optimizer.param_groups, ratios, strict=True):
-            group["lr"] = schedule(0) * ratio  # LambdaLR multiplies the rate that it finds
+            group["lr"] = schedule(0) * ratio  # LambdaLR multiplies the current rate
         return torch.optim.lr_scheduler.LambdaLR(self.optimizer, schedule.factor)
 
 

@@ -1,4 +1,4 @@
-"""The Trainer of transformers with ``optimizers=(optimizer, ScheduleLR)``: a GPT-2 of a few thousand weights."""
+"""The Trainer of transformers with ``optimizers=(optimizer, ScheduleLR)`` and a tiny GPT-2."""
 
 import gc
 import tempfile
@@ -16,7 +16,7 @@ from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.adapters.transformers import ScheduleCallback
 
 transformers.utils.logging.disable_progress_bar()
-# The Trainer collects garbage after every training: spare it what stays for good.
+# The Trainer collects garbage after every run: exclude the objects that live forever.
 gc.freeze()
 
 
@@ -38,14 +38,14 @@ def arguments(folder, num_updates, **options):
 
 
 def grouped(model, ratios):
-    """The model's parameters dealt out to so many groups."""
+    """An optimizer with the model's parameters split into one group per ratio."""
     parameters = list(model.parameters())
     groups = [{"params": parameters[i :: len(ratios)], "lr": LR * ratio} for i, ratio in enumerate(ratios)]
     return torch.optim.SGD(groups, lr=LR)
 
 
 class Run:
-    """A trainer and the rates that its optimizer used."""
+    """A trainer and the rates of its optimizer."""
 
     def __init__(self, folder, schedule, num_updates, ratios=(1.0,), on_resume="refuse", callback=False, **options):
         self.model = tiny_gpt2()
@@ -69,7 +69,7 @@ class Run:
 
 
 class Overflowing(transformers.TrainerCallback):
-    """Spoils the gradients of the tries that it is told to."""
+    """Makes the gradients of the given steps infinite."""
 
     def __init__(self, skipped):
         self.skipped = skipped
@@ -81,7 +81,7 @@ class Overflowing(transformers.TrainerCallback):
 
 class TransformersDriver(Driver):
     name = "transformers, optimizers="
-    skip = "waits"
+    skip = "not counted"
     callback = False
 
     def run(self, schedule, num_updates, **options):
@@ -103,7 +103,7 @@ class TransformersDriver(Driver):
     def rates_skipping(self, schedule, num_steps, skipped):
         with tempfile.TemporaryDirectory() as folder:
             run = Run(folder, schedule, num_steps, callback=self.callback, max_grad_norm=0.0)
-            # The Trainer itself makes a scaler on a GPU only.
+            # The Trainer creates a scaler only on a GPU.
             run.trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
             run.trainer.add_callback(Overflowing(skipped))
             return run.train().first()

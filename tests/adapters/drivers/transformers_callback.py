@@ -1,4 +1,4 @@
-"""The Trainer of transformers with its own scheduler, and the callback that overrules it."""
+"""The Trainer of transformers with its own scheduler, which ScheduleCallback overrides."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.adapters.drivers.transformers import TransformersDriver
 
 class CallbackDriver(TransformersDriver):
     name = "transformers, callback"
-    skip = "goes on"
+    skip = "counted"
     callback = True
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from eigencurve import _check
-from eigencurve.hessian.estimate import TYPICAL_STEPS
+from eigencurve.schedules.units import TYPICAL_STEPS
 
 Grid = list[dict[str, Any]]
 

@@ -125,8 +125,9 @@ def measure(data: Digits, seed: int, progress: bool) -> tuple[Schedule, Spectrum
     train(model, data, ec.cosine(REFERENCE_STEPS, LR, MIN_LR), seed)
     batch = (data.train[0][:NUM_PROBED], data.train[1][:NUM_PROBED])
     return torch_schedule(
-        model, F.cross_entropy, batch, TOTAL_STEPS, LR, WEIGHT_DECAY, min_lr=MIN_LR, seed=seed, progress=progress
-    )
+        model, F.cross_entropy, batch, TOTAL_STEPS, lr=LR, weight_decay=WEIGHT_DECAY, min_lr=MIN_LR, seed=seed,
+        progress=progress,
+    )  # fmt: skip
 
 
 def race(data: Digits, entries: dict[str, Schedule], num_starts: int, seed: int) -> dict[str, list[RaceResult]]:

@@ -8,10 +8,10 @@ import numpy as np
 
 from eigencurve._arrays import Array
 from eigencurve.experiments.page import ResultsPage
+from eigencurve.figures.canvas import Figure
 from eigencurve.figures.curves import curves_panel
 from eigencurve.figures.rates import rates_figure
 from eigencurve.figures.spectra import octave_panel
-from eigencurve.figures.style import Figure
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Section, code_block, figure, page, paragraph

@@ -16,11 +16,12 @@ from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.experiments.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
-from eigencurve.hessian.estimate import TYPICAL_STEPS, shortened
+from eigencurve.hessian.estimate import shortened
 from eigencurve.hessian.lanczos import LanczosRun, lanczos, without_copies
 from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import log_curve
+from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.quadrature import sharpen
 
 LARGE_BATCH = 2

@@ -22,10 +22,11 @@ from eigencurve.experiments.data.published import RESNET_CIFAR10, published_spec
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.experiments.page import ResultsPage, markdown_table
-from eigencurve.hessian.estimate import TYPICAL_STEPS, estimate_spectrum
+from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
+from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 
@@ -137,7 +138,7 @@ def settled_at(alphas: Array, betas: Array, settle: float = 0.02) -> str:
     """A sentence that says where a run with early stopping would have ended, and its distance to the last curve."""
     settling = Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32)
     last = _log_curve(_sharpened(alphas, betas))
-    for k in settling.looks(len(alphas)):
+    for k in settling.step_counts(len(alphas)):
         if settling.moved(alphas[:k], betas[:k]) < settle:
             error = np.abs(_log_curve(_sharpened(alphas[:k], betas[:k])) - last).max()
             return f"With settle={settle:g} the run ends after {k} products, {error:.3f} from the last curve."

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+from tests.hessian.matrices import hessian_like, start
+from tests.hessian.models import generator
+
+from eigencurve.hessian.basis import Basis, dot
+from eigencurve.hessian.lanczos import Recurrence
+from eigencurve.hessian.memory import plan_memory
+
+CPU = torch.device("cpu")
+
+
+def test_dot_is_exact_in_float64():
+    a = torch.randn(3_000_000, generator=generator())
+    assert dot(a, a) == pytest.approx(float((a.double() ** 2).sum()), rel=1e-12)
+
+
+def random_basis(num_rows, dim=50):
+    basis = Basis(num_rows, dim, torch.float64, CPU)
+    rows = torch.linalg.qr(torch.randn(dim, num_rows, generator=generator(), dtype=torch.float64))[0].T
+    for row in rows:
+        basis.append(3 * row, 3.0)
+    return basis
+
+
+def test_appended_rows_are_their_own_coordinates():
+    basis = random_basis(4)
+    assert basis.is_full
+    assert torch.equal(basis.last, basis.rows[3])
+    np.testing.assert_array_equal(basis.coordinates, np.eye(4))
+
+
+def test_projecting_off_leaves_nothing_along_the_rows():
+    basis, vector = random_basis(6), start(50)
+    kept = vector - basis.rows.T @ (basis.rows @ vector)
+    basis.project_off(vector)
+    assert float((basis.rows @ vector).abs().max()) < 1e-14
+    torch.testing.assert_close(vector, kept)
+
+
+def test_locking_keeps_rows_orthonormal_and_coordinates_true():
+    """After a rotation, each row is still the combination of Lanczos vectors given by its coordinates."""
+    eigenvalues = torch.from_numpy(hessian_like(400, 10))
+
+    class Diagonal:
+        dim, dtype, device = 400, torch.float64, CPU
+
+        def __call__(self, vector):
+            return eigenvalues * vector
+
+    full = Recurrence(Diagonal(), plan_memory(400, 60, 62 * 8 * 400, torch.float64))
+    locked = Recurrence(Diagonal(), plan_memory(400, 60, 32 * 8 * 400, torch.float64))
+    for run in (full, locked):
+        run.start(start(400))
+        for _ in range(40):
+            run.step()
+    basis = locked.basis
+    assert basis.generation > 0
+    assert 0 < basis.num_locked <= basis.num_stored < basis.num_used <= 30
+    used = basis.rows[: basis.num_used]
+    torch.testing.assert_close(used @ used.T, torch.eye(basis.num_used, dtype=torch.float64), rtol=0, atol=1e-8)
+    vectors = full.basis.rows[: basis.coordinates.shape[1]]
+    torch.testing.assert_close(used, torch.from_numpy(basis.coordinates) @ vectors, rtol=0, atol=1e-6)

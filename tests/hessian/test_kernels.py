@@ -1,0 +1,73 @@
+"""The faster kernels have PyTorch's own values and derivatives of first and second order."""
+
+import pytest
+import torch
+from tests.hessian.models import generator
+from torch.nn import functional as F
+
+from eigencurve.hessian.kernels import FastKernels, crashes_channels_last
+
+
+def derivatives(function, *leaves):
+    """Value of ``function``, and gradient and Hessian-vector product of a curved function of it."""
+    value = function(*leaves)
+    gradient = torch.autograd.grad(torch.tanh(value).square().sum(), leaves, create_graph=True)
+    source = generator(5)
+    duals = [torch.randn(part.shape, generator=source, dtype=part.dtype) for part in gradient]
+    return value, *gradient, *torch.autograd.grad(gradient, leaves, duals)
+
+
+def rand(*shape):
+    values = torch.randn(shape, generator=generator(sum(shape)), dtype=torch.float64)
+    return values.requires_grad_()
+
+
+CONVOLUTIONS = {
+    "plain": (F.conv2d, (2, 3, 6, 6), (4, 3, 3, 3), {}),
+    "strided and padded": (F.conv2d, (2, 3, 7, 6), (4, 3, 3, 3), {"stride": 2, "padding": (1, 2)}),
+    "grouped and dilated": (F.conv2d, (2, 4, 8, 8), (6, 2, 2, 2), {"groups": 2, "dilation": 2}),
+    "one by one": (F.conv2d, (2, 4, 6, 6), (3, 4, 1, 1), {"stride": 2}),
+    "padding by name": (F.conv2d, (2, 3, 5, 5), (2, 3, 3, 3), {"padding": "same"}),
+    "one axis": (F.conv1d, (2, 3, 9), (4, 3, 3), {"padding": 1}),
+    "three axes": (F.conv3d, (1, 2, 4, 4, 4), (2, 2, 2, 2, 2), {}),
+    "without a batch": (F.conv2d, (3, 6, 6), (4, 3, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", CONVOLUTIONS)
+def test_convolutions_equal_those_of_torch(kind, bias):
+    function, x_shape, w_shape, options = CONVOLUTIONS[kind]
+    leaves = (rand(*x_shape), rand(*w_shape), *([rand(w_shape[0])] if bias else []))
+    wanted = derivatives(lambda *parts: function(*parts, **options), *leaves)
+    with FastKernels():
+        found = derivatives(lambda *parts: function(*parts, **options), *leaves)
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 5), (4, 3, 5, 5), (4, 3)])
+def test_fixed_batch_norms_equal_those_of_torch(shape):
+    mean, variance = torch.tensor([0.1, -0.2, 0.3]).double(), torch.tensor([0.5, 1.0, 2.0]).double()
+    leaves = rand(*shape), rand(3), rand(3)
+
+    def norm(x, weight, bias):
+        return F.batch_norm(x, mean, variance, weight, bias, training=False)
+
+    wanted = derivatives(norm, *leaves)
+    with FastKernels():
+        found = derivatives(norm, *leaves)
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_batch_norm_in_train_mode_is_torch_s_own():
+    x, weight, bias = rand(4, 3, 5), rand(3), rand(3)
+    with FastKernels():
+        found = F.batch_norm(x, torch.zeros(3).double(), torch.ones(3).double(), weight, bias, training=True)
+    assert "FixedNorm" not in type(found.grad_fn).__name__
+
+
+def test_the_shapes_that_crash_are_narrow_strided_one_by_ones():
+    assert crashes_channels_last(4, (1, 1), (2, 2))
+    assert not crashes_channels_last(8, (1, 1), (2, 2))
+    assert not crashes_channels_last(4, (3, 3), (2, 2))
+    assert not crashes_channels_last(4, (1, 1), (1, 1))

@@ -1,0 +1,88 @@
+import pytest
+import torch
+from tests.hessian.models import generator, scramble
+from torch import nn
+from torch.nn import functional as F
+
+from eigencurve.hessian.operator import HessianOperator
+from eigencurve.hessian.products import difference_product, gauss_newton_product, hessian_product
+
+
+def test_unused_parameters_and_linear_losses_have_no_curvature():
+    model = nn.ModuleDict({"used": nn.Linear(2, 1), "idle": nn.Linear(2, 1)}).double()
+    x = torch.ones(3, 2, dtype=torch.float64)
+    operator = HessianOperator.from_objective(model, lambda m, b: m["used"](b).mean(), [x])
+    assert not operator(torch.ones(operator.dim, dtype=torch.float64)).any()
+
+
+class OnceOnly(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sin(x)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * torch.cos(ctx.saved_tensors[0])
+
+
+def test_without_a_double_backward_finite_differences_are_offered_and_measured():
+    class Once(nn.Linear):
+        def forward(self, x):
+            return OnceOnly.apply(super().forward(x))
+
+    model, x = scramble(Once(3, 2).double()), torch.randn(5, 3, generator=generator(), dtype=torch.float64)
+    batch = (x, torch.zeros(5, 2, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"differentiable twice.*product='finite_difference'"):
+        HessianOperator(model, F.mse_loss, batch)
+    found = HessianOperator(model, F.mse_loss, batch, product="finite_difference")
+    exact = nn.Linear(3, 2).double()
+    exact.load_state_dict(model.state_dict())
+    expected = HessianOperator(exact, lambda z, y: F.mse_loss(torch.sin(z), y), batch)
+    vector = torch.randn(8, generator=generator(), dtype=torch.float64)
+    gap = float((found(vector) - expected(vector)).norm() / expected(vector).norm())
+    assert gap < found.product_error < 1e-6  # the reported error bounds the true one, and both are small
+
+
+def quadratic(dim=5):
+    """½ wᵀAw with a symmetric A, its parameter and a vector."""
+    matrix = torch.randn(dim, dim, generator=generator(), dtype=torch.float64)
+    matrix = matrix + matrix.T
+    w = torch.ones(dim, dtype=torch.float64, requires_grad=True)
+    return matrix, w, torch.arange(1.0, dim + 1, dtype=torch.float64)
+
+
+def test_the_hessian_of_a_quadratic_is_its_matrix():
+    matrix, w, v = quadratic()
+    product = hessian_product(w @ matrix @ w / 2, [w])
+    for _ in range(2):
+        torch.testing.assert_close(product([v])[0], matrix @ v)
+
+
+def test_gauss_newton_of_a_square_is_the_jacobian_s_gram_matrix():
+    jacobian, w, v = quadratic()
+    product = gauss_newton_product(jacobian @ w, lambda z: z.square().sum() / 2, [w])
+    torch.testing.assert_close(product([v])[0], jacobian.T @ (jacobian @ v))
+
+
+def test_differences_are_exact_for_a_quadratic_and_leave_the_parameters_alone():
+    matrix, w, v = quadratic()
+    before, address = w.detach().clone(), w.data_ptr()
+    product = difference_product(lambda: [matrix @ w], [w], step=1e-3)
+    torch.testing.assert_close(product([v])[0], matrix @ v)
+    assert not product([0 * v])[0].any()
+    assert torch.equal(w, before)
+    assert w.data_ptr() == address
+
+
+def test_parameters_are_put_back_when_a_gradient_fails():
+    _, w, v = quadratic()
+    address = w.data_ptr()
+
+    def failing():
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        difference_product(failing, [w], step=1e-3)([v])
+    assert w.data_ptr() == address

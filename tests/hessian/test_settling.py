@@ -1,0 +1,67 @@
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from tests.hessian.matrices import matrix_operator, start
+
+import eigencurve as ec
+from eigencurve.hessian import estimate_spectrum, settling
+from eigencurve.hessian.lanczos import lanczos
+from eigencurve.hessian.settling import Settling, log_curve
+
+
+@pytest.fixture(scope="module")
+def run():
+    return lanczos(matrix_operator(), start(3000, torch.float32), 80)
+
+
+@pytest.fixture
+def sharpened(monkeypatch):
+    """Length of every tridiagonal that is sharpened."""
+    lengths, original = [], settling.sharpen
+
+    def counting(alphas, betas, **options):
+        lengths.append(len(alphas))
+        return original(alphas, betas, **options)
+
+    monkeypatch.setattr(settling, "sharpen", counting)
+    return lengths
+
+
+def test_step_counts_grow_by_a_twelfth_up_to_the_last():
+    counts = Settling(5e-4, 100, torch.float32).step_counts(250)
+    assert (counts[0], counts[-1] <= 250) == (32, True)
+    assert all(1 < after / before <= 12 / 11 for before, after in pairwise(counts))
+    assert Settling(5e-4, 100, torch.float32).step_counts(31) == []
+
+
+def test_moved_is_the_largest_distance_to_the_curves_of_the_last_quarter(run):
+    found = Settling(5e-4, 1000, torch.float32)
+    earlier = [j for j in found.step_counts(80) if 60 <= j < 80]
+    curves = [log_curve(found.spectrum(run.alphas[:j], run.betas[:j]), 5e-4, 1000) for j in (*earlier, 80)]
+    wanted = max(float(np.abs(curve - curves[-1]).max()) for curve in curves[:-1])
+    assert found.moved(run.alphas, run.betas) == wanted > 0
+
+
+def test_nothing_is_settled_before_there_is_a_curve_to_compare_with(run):
+    assert Settling(5e-4, 1000, torch.float32).moved(run.alphas[:33], run.betas[:33]) == math.inf
+
+
+def test_every_block_is_sharpened_once(run, sharpened):
+    found = Settling(5e-4, 1000, torch.float32)
+    for k in (*found.step_counts(80), 80):
+        found.moved(run.alphas[:k], run.betas[:k])
+    found.spectrum(run.alphas, run.betas)
+    assert sorted(sharpened) == sorted(set(sharpened))
+
+
+@pytest.mark.parametrize("settings", [{"num_steps": 150, "settle": 0.2}, {"num_steps": 60, "settle": None}])
+def test_an_estimate_sharpens_its_final_block_once(sharpened, settings):
+    estimate = estimate_spectrum(matrix_operator(), **settings)
+    assert sharpened.count(estimate.num_products) == 1
+
+
+def test_a_spectrum_of_one_eigenvalue_has_a_constant_curve():
+    assert not log_curve(ec.Spectrum([2.0], [1.0]), 1e-3, 50).any()
