@@ -1,41 +1,23 @@
-import re
-
-import pytest
-
 from eigencurve.experiments.engine.progress import Progress, show_status
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """Make standard error look like a wide terminal."""
-    for name, value in {"FORCE_COLOR": "1", "TTY_COMPATIBLE": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
-        monkeypatch.setenv(name, value)
-
-
-def last_line(capsys):
-    """The last state of the bar, without control sequences."""
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err).strip().splitlines()[-1]
-
-
-@pytest.mark.usefixtures("terminal")
-def test_runs_are_counted_from_start_to_end(capsys):
+def test_runs_are_counted_from_start_to_end(terminal):
     with Progress("toy", 9, enabled=True) as bar:
         bar.show(done=2)
         bar.show(started=4)
         bar.show(finished=1)
         bar.show(failed=1)
-    line = last_line(capsys)
+    line = terminal()
     assert line.startswith("toy ")
     assert " 3/9 " in line
     assert " running 2, failed 1 " in line
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_set_number_of_finished_runs_ends_the_count_of_running_ones(capsys):
+def test_a_set_number_of_finished_runs_ends_the_count_of_running_ones(terminal):
     with Progress("toy", 9, enabled=True) as bar:
         bar.show(started=4)
         bar.show(done=7)
-    line = last_line(capsys)
+    line = terminal()
     assert " 7/9 " in line
     assert " running 0, failed 0 " in line
 
@@ -46,12 +28,11 @@ def test_nothing_is_drawn_outside_a_terminal(capsys):
     assert capsys.readouterr().err.strip() == ""
 
 
-@pytest.mark.usefixtures("terminal")
-def test_nothing_is_drawn_when_disabled(capsys):
+def test_nothing_is_drawn_when_disabled(terminal):
     with Progress("toy", 9, enabled=False) as bar:
         bar.show(done=2)
     show_status("next", enabled=False)
-    assert capsys.readouterr().err.strip() == ""
+    assert terminal() == ""
 
 
 def test_a_status_is_one_line_of_plain_text(capsys):
