@@ -21,8 +21,9 @@ def test_it_has_sixteen_layers_and_ends_at_one_pixel():
     assert found.shape == (1, 64, 1, 1)
 
 
-def test_dropout_is_active_in_training_only():
+def test_half_of_both_hidden_layers_is_dropped_in_training_only():
     model, x = vgg16(divisor=16), torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    assert [layer.p for layer in model.modules() if isinstance(layer, nn.Dropout)] == [0.5, 0.5]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         assert not torch.equal(model(x), model(x))
         model.eval()
