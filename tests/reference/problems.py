@@ -15,11 +15,12 @@ def spectra(draw, max_size=6, max_kappa=1e4):
 
 
 @st.composite
-def problems(draw, max_size=6, max_kappa=1e4, momentum=None, smallest=0.0):
+def problems(draw, max_size=6, max_kappa=1e4, momentum=None, smallest=0.0, nesterov=False):
     s = draw(spectra(max_size, max_kappa))
     level = st.floats(max(smallest, 1e-6), 1e3) if smallest else st.one_of(st.just(0.0), st.floats(1e-6, 1e3))
     values = st.one_of(level, st.lists(level, min_size=len(s), max_size=len(s)))
-    return ec.NoisyQuadratic(s, draw(values), draw(values), 0.0 if momentum is None else draw(momentum))
+    m = 0.0 if momentum is None else draw(momentum)
+    return ec.NoisyQuadratic(s, draw(values), draw(values), m, nesterov and draw(st.booleans()))
 
 
 @st.composite

@@ -15,15 +15,19 @@ def parts(eigenvalues, weights, noise, error, rates, number=float):
     return bias, variance
 
 
-def momentum_loss(eigenvalues, weights, noise, error, rates, m):
-    """The same with momentum, from the state (w, v) and the matrices of one step: S <- A S Aᵀ + Q."""
+def momentum_loss(eigenvalues, weights, noise, error, rates, m, nesterov=False):
+    """The loss with momentum, from the covariance S of (w, v) and the matrices of one step: S <- A S Aᵀ + Q."""
     loss = 0.0
     for lam, weight, sigma2, e in zip(eigenvalues, weights, noise, error, strict=True):
         s = [[e / lam, 0.0], [0.0, 0.0]]
         for eta in rates:
-            # v' = m v + lam w - n, w' = w - eta v'
-            a = [[1 - eta * lam, -eta * m], [lam, m]]
-            n = [eta, -1.0]
+            # g = lam w - n, v' = m v + g; w' = w - eta v', or with Nesterov w' = w - eta (g + m v')
+            if nesterov:
+                a = [[1 - eta * lam - eta * m * lam, -eta * m * m], [lam, m]]
+                n = [eta * (1 + m), -1.0]
+            else:
+                a = [[1 - eta * lam, -eta * m], [lam, m]]
+                n = [eta, -1.0]
             s = [
                 [
                     sum(a[i][k] * s[k][q] * a[j][q] for k in range(2) for q in range(2)) + n[i] * n[j] * sigma2 * lam

@@ -11,6 +11,7 @@ import eigencurve as ec
 from eigencurve.schedules.base import Schedule
 from eigencurve.theory.blocks import block_curve, block_loss, blocks_of, peak_rate, turning_points
 from eigencurve.theory.nodes import compress
+from eigencurve.theory.tuning import rescaled
 
 S = ec.PowerLaw(1.5, 1e-3, 10.0).spectrum(60)
 T = 20_000
@@ -40,7 +41,8 @@ PIECES = {
 
 def error(q, f, tolerance):
     exact = q.loss_curve(f, MARKS.tolist()).loss
-    return float(np.abs(block_curve(q.nodes, blocks_of(f, MARKS, tolerance)).loss / exact - 1).max())
+    blocks = blocks_of(f, MARKS, tolerance, inertia=q.nodes.inertia)
+    return float(np.abs(block_curve(q.nodes, blocks).loss / exact - 1).max())
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0, 1e4])
@@ -134,10 +136,33 @@ def test_divergence_is_infinite_from_there_on():
     assert np.diff(np.isinf(curve.loss).astype(int)).min() == 0
 
 
-def test_momentum_is_refused():
-    q = ec.NoisyQuadratic(S, momentum=0.9)
-    with pytest.raises(ValueError, match="block_curve: 'momentum' must be 0, got 0"):
-        block_loss(q.nodes, blocks_of(ec.constant(10, LR), np.array([10])))
+@pytest.mark.parametrize(("momentum", "nesterov"), [(0.5, False), (0.9, False), (0.9, True), (0.99, True)])
+class TestMomentum:
+    def problem(self, noise, momentum, nesterov):
+        return ec.NoisyQuadratic(S, noise, 1.0, momentum, nesterov)
+
+    @pytest.mark.parametrize("noise", [0.0, 1.0])
+    @pytest.mark.parametrize("name", PIECES)
+    def test_constant_pieces_are_exact(self, name, noise, momentum, nesterov):
+        q = self.problem(noise, momentum, nesterov)
+        f = rescaled(PIECES[name], q.stable_rate / LR)  # up to the largest stable rate
+        exact = q.loss_curve(f, MARKS.tolist())
+        curve = block_curve(q.nodes, blocks_of(f, MARKS, stiffness=1e9))
+        assert_allclose(curve.bias, exact.bias, rtol=1e-9, atol=1e-16)
+        assert_allclose(curve.variance, exact.variance, rtol=1e-9)
+
+    @pytest.mark.parametrize("noise", [0.0, 1.0, 1e4])
+    @pytest.mark.parametrize("name", SMOOTH)
+    def test_the_loss_all_along_the_run_is_within_a_percent(self, name, noise, momentum, nesterov):
+        """The largest error measured is 0.7 %, at m = 0.99 without noise; at m = 0.9 it is 0.2 %."""
+        q = self.problem(noise, momentum, nesterov)
+        f = rescaled(SMOOTH[name], 0.95 * q.stable_rate / LR)
+        assert error(q, f, 0.02) < (0.01 if momentum > 0.9 else 2e-3)
+
+    def test_divergence_is_infinite(self, momentum, nesterov):
+        q = self.problem(1.0, momentum, nesterov)
+        f = ec.linear(T, 5 * q.stable_rate)
+        assert np.isinf(block_loss(q.nodes, blocks_of(f, np.array([T]), stiffness=10.0, inertia=q.nodes.inertia)))
 
 
 def test_on_the_published_spectrum(data_path):

@@ -48,4 +48,4 @@ def test_with_momentum_there_is_no_bound():
     table = ec.NoisyQuadratic(S, 1.0, 1.0, momentum=0.9).compare(SCHEDULES, tune_lr=True)
     assert table.lower_bound is None
     assert all(row.gap is None and row.status == "finite" for row in table.rows)
-    assert "none with momentum" in str(table)
+    assert "no certificate with momentum" in str(table)

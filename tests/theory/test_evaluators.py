@@ -71,6 +71,14 @@ def test_both_searches_agree_on_other_problems(spectrum, noise, T):
     assert_allclose(blocks, steps, rtol=2e-5)
 
 
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize(("spectrum", "noise", "T"), [(FEW, 10.0, 300), (FEW, 100.0, 5000), (LAW, 1e4, 3_910)])
+def test_both_searches_agree_with_momentum(spectrum, noise, T, nesterov):
+    q = ec.NoisyQuadratic(spectrum, noise, 1.0, 0.9, nesterov)
+    steps, blocks = losses_of_both(q, T, q.stable_rate)
+    assert_allclose(blocks, steps, rtol=1e-7 if LEVELS[-1] >= T else 2e-5)
+
+
 @pytest.mark.parametrize(("spectrum", "T"), [(FEW, 50), (FEW, 3000), (LAW, 3000)])
 def test_both_searches_try_the_same_scales_starts_and_knots(spectrum, T):
     nodes, max_lr = ec.NoisyQuadratic(spectrum, 10.0, 1.0).nodes, 2 / spectrum.L
@@ -134,9 +142,10 @@ def test_the_blocks_have_the_mean_rates_of_the_straight_lines(T, num_knots, data
     )
 
 
+@pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])
 @pytest.mark.parametrize("kind", EVALUATORS)
-def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind):
-    evaluator, T = kind(ec.NoisyQuadratic(FEW, 3.0, 1.0).nodes), 400
+def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind, momentum, nesterov):
+    evaluator, T = kind(ec.NoisyQuadratic(FEW, 3.0, 1.0, momentum, nesterov).nodes), 400
     knots = knots_for(T, 9)
     function = evaluator.loss_at_knots(T, knots)
     values = np.linspace(0.5, 0.02, len(knots))
@@ -145,11 +154,6 @@ def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind):
         bump = 1e-5 * values[i] * np.eye(len(knots))[i]
         slope = (function(values + bump)[0] - function(values - bump)[0]) / (2 * bump[i])
         assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-9)  # cancellation: 1e-16 / 1e-7
-
-
-def test_momentum_is_refused_by_blocks():
-    with pytest.raises(ValueError, match=r"BlockEvaluator: 'momentum' must be 0, got 0.9"):
-        BlockEvaluator(ec.NoisyQuadratic(FEW, momentum=0.9).nodes)
 
 
 def test_a_million_steps_on_the_published_spectrum(data_path):

@@ -52,6 +52,7 @@ def test_shares_count_and_not_nodes():
         ({"initial_error": [1, 2, 3, np.inf]}, ValueError, r"'initial_error' must be finite"),
         ({"momentum": -0.1}, ValueError, r"'momentum' must be >= 0"),
         ({"momentum": 1.0}, ValueError, r"'momentum' must be < 1"),
+        ({"nesterov": True}, ValueError, r"'momentum' must be > 0 with nesterov=True, got 0.0"),
         ({"spectrum": [1.0]}, TypeError, r"'spectrum' must be a Spectrum"),
         ({"spectrum": ec.Spectrum([0.0, 1.0], [1, 1])}, ValueError, r"Call prepare"),
     ],
@@ -93,9 +94,10 @@ def test_refuses_a_bad_question(call, error, match):
 
 def test_there_is_no_certificate_with_momentum():
     q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum=0.9)
-    for call in (q.lower_bound, q.optimal_schedule):
-        with pytest.raises(ValueError, match=r"'momentum' must be 0, got 0.9"):
-            call(10, 1.0)
+    with pytest.raises(ValueError, match=r"'momentum' must be 0, got 0.9. There is no certificate with momentum."):
+        q.lower_bound(10, 1.0)
+    found = q.search_best(10, q.stable_rate)
+    assert (found.lower_bound, found.gap) == (None, None)
 
 
 def test_is_a_value():
@@ -106,6 +108,10 @@ def test_is_a_value():
     assert q != ec.NoisyQuadratic(S, 2.0, [1, 2, 3, 4])
     assert q != "q"
     assert "noise=1, initial_error=1...4, momentum=0" in repr(q)
+    heavy, nesterov = (ec.NoisyQuadratic(S, 1.0, 1.0, 0.9, kind) for kind in (False, True))
+    assert heavy != nesterov
+    assert "momentum=0.9, nesterov=True" in repr(nesterov)
+    assert pickle.loads(pickle.dumps(nesterov)) == nesterov
     with pytest.raises(AttributeError):
         q.momentum = 0.5
     with pytest.raises(ValueError, match="read-only"):

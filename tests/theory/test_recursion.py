@@ -44,19 +44,40 @@ def test_a_rate_at_the_edge_of_stability_keeps_the_bias_and_adds_the_noise():
 
 
 @settings(max_examples=50)
-@given(q=problems(max_size=3, max_kappa=100, momentum=st.floats(0.01, 0.95)), data=st.data())
+@given(q=problems(max_size=3, max_kappa=100, momentum=st.floats(0.01, 0.95), nesterov=True), data=st.data())
 def test_momentum_is_the_two_by_two_recursion(q, data):
-    f = data.draw(schedules(2 / q.spectrum.L, max_steps=60))
-    expected = reference.momentum_loss(*pieces(q), f.values().tolist(), q.momentum)
+    f = data.draw(schedules(q.stable_rate, max_steps=60))
+    expected = reference.momentum_loss(*pieces(q), f.values().tolist(), q.momentum, q.nesterov)
     # When momentum overshoots, moments cancel; the error is relative to the largest one, which stays below this.
     scale = (q.initial_error.max() + q.noise.max()) / (1 - q.momentum) ** 2
     assert_allclose(q.expected_loss(f), expected, rtol=1e-10, atol=1e-11 * scale)
 
 
-def test_tiny_momentum_tends_to_none():
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_tiny_momentum_tends_to_none(nesterov):
     f = ec.cosine(300, 0.8)
-    plain, with_momentum = (ec.NoisyQuadratic(S, 1.0, 1.0, m).expected_loss(f) for m in (0.0, 1e-12))
-    assert_allclose(with_momentum, plain, rtol=1e-10)
+    plain = ec.NoisyQuadratic(S, 1.0, 1.0).expected_loss(f)
+    assert_allclose(ec.NoisyQuadratic(S, 1.0, 1.0, 1e-12, nesterov).expected_loss(f), plain, rtol=1e-10)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_momentum_is_that_of_pytorch(nesterov):
+    """The final weights are linear in the start and in the noise of each step: torch runs each of them alone."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    q = ec.NoisyQuadratic(S, [1.0, 0.5, 2.0, 0.1], [4.0, 1.0, 0.0, 2.0], 0.9, nesterov)
+    f = ec.cosine(80, 0.9 * q.stable_rate)
+    lam = torch.tensor(S.eigenvalues.copy())
+    w = torch.zeros(f.total_steps + 1, len(S), dtype=torch.float64)
+    w[-1] = torch.sqrt(torch.tensor(q.initial_error / S.eigenvalues))
+    optimizer = torch.optim.SGD([w], lr=1.0, momentum=0.9, nesterov=nesterov)
+    for step in range(f.total_steps):
+        w.grad = lam * w
+        w.grad[step] -= torch.sqrt(torch.tensor(q.noise * S.eigenvalues))
+        optimizer.param_groups[0]["lr"] = f(step)
+        optimizer.step()
+    parts = q.loss_parts(f)
+    each = 0.5 * (w.numpy() ** 2) @ (S.weights * S.eigenvalues)
+    assert_allclose([parts.variance, parts.bias], [each[:-1].sum(), each[-1]], rtol=1e-11)
 
 
 @given(q=problems(), data=st.data())
@@ -106,15 +127,15 @@ class TestDivergence:
     Q = ec.NoisyQuadratic(S, noise=1.0, initial_error=1.0)
 
     @pytest.mark.parametrize("f", [ec.constant(10**5, 1.5), ec.cosine(10**4, 9.0), ec.step_decay(20000, 3.0)])
-    @pytest.mark.parametrize("momentum", [0.0, 0.3])
-    def test_is_reported_by_name(self, f, momentum):
-        q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum)
+    @pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.3, False), (0.3, True)])
+    def test_is_reported_by_name(self, f, momentum, nesterov):
+        q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum, nesterov)
         with pytest.raises(
             DivergenceError, match=r"the schedule diverges, detected after .* at the eigenvalue 2"
         ) as caught:
             q.expected_loss(f)
         assert caught.value.eigenvalue == 2.0
-        assert caught.value.limit == 1 + momentum
+        assert caught.value.limit == q.stable_rate
         assert 0 < caught.value.step <= f.total_steps
         with pytest.raises(ec.DivergenceError):
             q.loss_curve(f)

@@ -48,10 +48,14 @@ def test_if_every_scale_diverges_the_smallest_is_taken(kind):
     assert best_scale(kind(Q.nodes), schedule, max_lr) == pytest.approx(max_lr * 1e-6)
 
 
-def test_momentum_is_tuned_step_by_step():
-    q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum=0.9)
-    f = tune(StepEvaluator(q.nodes), ec.cosine(300, 0.5), 1.9)
-    assert q.expected_loss(f) <= q.expected_loss(ec.cosine(300, 0.5))
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_tunes_with_momentum(kind, nesterov):
+    q = ec.NoisyQuadratic(S, 1.0, 1.0, 0.9, nesterov)
+    limit = q.stable_rate
+    tuned = q.expected_loss(tune(kind(q.nodes), ec.cosine(300, 0.5), limit))
+    grid = [q.expected_loss(ec.cosine(300, limit * c)) for c in np.geomspace(1e-4, 1, 200)]
+    assert tuned <= min(grid) * (1 + (1e-6 if kind is StepEvaluator else 1e-4))
 
 
 @pytest.mark.parametrize(

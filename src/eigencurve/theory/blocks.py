@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Join, Warmup
 from eigencurve.schedules.piecewise import Piecewise
 from eigencurve.schedules.serial import KINDS
 from eigencurve.theory.kernels import advance_blocks, block_loss_and_gradient
+from eigencurve.theory.momentum_kernels import advance_momentum_blocks, momentum_block_loss_and_gradient
 from eigencurve.theory.nodes import Nodes
-from eigencurve.theory.recursion import within_growth_limit
+from eigencurve.theory.recursion import initial_state, within_growth_limit
 
 # Largest relative change of the rate within a block.
 TOLERANCE = 0.02
@@ -65,7 +65,13 @@ class BlockCurve:
         return self.bias + self.variance
 
 
-def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE, stiffness: float = 2.0) -> Blocks:
+def blocks_of(
+    schedule: Schedule,
+    marks: IntArray,
+    tolerance: float = TOLERANCE,
+    stiffness: float = 2.0,
+    inertia: float = 1.0,
+) -> Blocks:
     r"""Split a schedule into blocks by halving [0, T) until the rate changes by at most ``tolerance`` in each part.
 
     The schedule is evaluated only at the ends and the middle of the parts, at about a thousand steps however long the
@@ -75,12 +81,14 @@ def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE,
     Args:
         schedule: Any schedule.
         marks: Numbers of steps at which a block must end, increasing and at most T.
-        tolerance: Largest change of the rate within a block, relative to the rate and to its distance from 2/L, above
-            which a coordinate diverges. Parts with :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` are not split.
-        stiffness: The value of :math:`\eta_t L` at the schedule's largest rate, after any scaling of the blocks.
+        tolerance: Largest change of the rate within a block, relative to the rate and to its distance from the
+            largest stable rate. Parts with :math:`L\sum\eta_t` below ``SMALLEST_MOVE`` are not split.
+        stiffness: The schedule's largest rate, after any scaling of the blocks, in units of half the largest stable
+            rate; without momentum this is :math:`\eta_t L`.
+        inertia: The factor by which momentum multiplies a move; see :attr:`Nodes.inertia`.
     """
     marks = np.asarray(marks, dtype=np.int64)
-    start, stop, first, last = _halved(schedule, marks, tolerance, stiffness)
+    start, stop, first, last = _halved(schedule, marks, tolerance, stiffness, inertia)
     middle = schedule(np.concatenate(((start + stop - 1) // 2, (start + stop) // 2)))
     mean = (first + 2 * (middle[: len(start)] + middle[len(start) :]) + last) / 6
     ends = np.searchsorted(stop, marks, side="right")
@@ -88,25 +96,19 @@ def blocks_of(schedule: Schedule, marks: IntArray, tolerance: float = TOLERANCE,
 
 
 def block_curve(nodes: Nodes, blocks: Blocks) -> BlockCurve:
-    """The expected loss of SGD without momentum at the marks of ``blocks``.
+    """The expected loss at the marks of ``blocks``.
 
     It is exact if the schedule consists of constant pieces. Otherwise the error falls with the square of the tolerance.
     :meth:`NoisyQuadratic.loss_curve` is always exact, but its cost is T times the number of nodes.
-
-    Raises:
-        ValueError: The nodes have momentum.
     """
-    require_plain(nodes, "block_curve")
-    lam, _, bias, noise = nodes.arrays()
-    variance = np.zeros(len(nodes))
+    bias, variance = initial_state(nodes)
     parts, done = np.full((2, len(blocks.marks)), math.inf), 0
     for i, end in enumerate(blocks.ends.tolist()):
-        part = slice(done, end)
-        advance_blocks(lam, noise, bias, variance, blocks.counts[part], blocks.rates[part], blocks.rises[part])
+        _advance(nodes, bias, variance, blocks, slice(done, end))
         done = end
-        if not within_growth_limit(nodes, bias, variance).all():
+        if not within_growth_limit(nodes, bias[0], variance[0]).all():
             break
-        parts[:, i] = 0.5 * (nodes.weights @ bias), 0.5 * (nodes.weights @ variance)
+        parts[:, i] = 0.5 * (nodes.weights @ bias[0]), 0.5 * (nodes.weights @ variance[0])
     return BlockCurve(blocks.marks, parts[0], parts[1])
 
 
@@ -117,14 +119,11 @@ def block_loss(nodes: Nodes, blocks: Blocks) -> float:
 
 def block_loss_gradient(nodes: Nodes, counts: IntArray, rates: Array) -> tuple[float, Array]:
     """The expected loss after blocks of ``counts`` steps at constant ``rates``, and its derivative in every rate."""
-    gradient = np.empty(len(rates))
-    return block_loss_and_gradient(*nodes.arrays(), counts, np.array(rates), gradient), gradient
-
-
-def require_plain(nodes: Nodes, function: str) -> None:
-    """Refuse momentum, which the closed form of a block does not cover."""
+    gradient, rates = np.empty(len(rates)), np.array(rates)
     if nodes.momentum:
-        _check.refuse(function, "momentum", "0", nodes.momentum, "loss_curve follows momentum step by step.")
+        law = (nodes.momentum, nodes.nesterov)
+        return momentum_block_loss_and_gradient(*nodes.arrays(), *law, counts, rates, gradient), gradient
+    return block_loss_and_gradient(*nodes.arrays(), counts, rates, gradient), gradient
 
 
 def peak_rate(schedule: Schedule) -> float:
@@ -150,8 +149,17 @@ def turning_points(schedule: Schedule) -> IntArray:
     return np.arange(0 if type(schedule) in KINDS.values() else schedule.total_steps)
 
 
+def _advance(nodes: Nodes, bias: Array, variance: Array, blocks: Blocks, part: slice) -> None:
+    lam, _, _, noise = nodes.arrays()
+    counts, rates, rises = blocks.counts[part], blocks.rates[part], blocks.rises[part]
+    if nodes.momentum:
+        advance_momentum_blocks(lam, noise, nodes.momentum, nodes.nesterov, bias, variance, counts, rates, rises)
+    else:
+        advance_blocks(lam, noise, bias[0], variance[0], counts, rates, rises)
+
+
 def _halved(
-    schedule: Schedule, marks: IntArray, tolerance: float, stiffness: float
+    schedule: Schedule, marks: IntArray, tolerance: float, stiffness: float, inertia: float
 ) -> tuple[IntArray, IntArray, Array, Array]:
     """The first step, end, first rate and last rate of every part, in order."""
     edges = np.unique(np.concatenate(([0, int(marks[-1])], marks, turning_points(schedule))))
@@ -162,8 +170,9 @@ def _halved(
     parts = []
     while len(start):
         count, x, change = stop - start, unit * np.maximum(first, last), unit * np.abs(first - last)
-        split = (change > tolerance * x) & (count * x > SMALLEST_MOVE)
-        split |= (change > tolerance * np.abs(2 - x)) & (count * change > SMALLEST_MOVE)
+        move = inertia * count
+        split = (change > tolerance * x) & (move * x > SMALLEST_MOVE)
+        split |= (change > tolerance * np.abs(2 - x)) & (move * change > SMALLEST_MOVE)
         split &= count > 1
         parts.append((start[~split], stop[~split], first[~split], last[~split]))
         start, stop, first, last = start[split], stop[split], first[split], last[split]

@@ -48,10 +48,10 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
     .. math:: \eta_t = \min\Bigl(\eta_{\max},\; \frac{1}{\lambda\,(1 + \sigma^2/e_k + t - k)}\Bigr)
 
     where k is the first step at which :math:`e_k/(e_k+\sigma^2)`, the best step, is at most :math:`\eta_{\max}\lambda`.
-    If all eigenvalues are equal, its loss is the certificate.
+    If all eigenvalues are equal, its loss is the certificate. Momentum is ignored.
     """
     at = slice(node, node + 1)
-    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], nodes.momentum)
+    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], momentum=0.0)
     cap = max_lr * one.lam
     held = int(_steps_at_cap(one, cap, total_steps)[0])
     if held == total_steps:

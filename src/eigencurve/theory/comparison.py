@@ -56,7 +56,7 @@ class Comparison:
         best = self.rows[0].loss
         columns = f"{'peak lr':>11} {'loss':>11} {'bias':>11} {'variance':>11} {'x best':>8} {'gap':>9}"
         lines = [_line(row, width, best) for row in self.rows]
-        bound = "none with momentum" if self.lower_bound is None else f"{self.lower_bound:.6g}"
+        bound = "no certificate with momentum" if self.lower_bound is None else f"{self.lower_bound:.6g}"
         foot = f"{'lower bound':<{width}} {self.max_lr:>11.4g} {bound:>11}   over {self.total_steps:,} steps"
         return "\n".join([f"{'schedule':<{width}} {columns}", *lines, foot])
 

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.blocks import block_loss, block_loss_gradient, blocks_of, peak_rate, require_plain
+from eigencurve.theory.blocks import block_loss, block_loss_gradient, blocks_of, peak_rate
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.recursion import final_loss, loss_gradient
 
@@ -50,8 +50,7 @@ class Evaluator(Protocol):
 class StepEvaluator:
     """Exact losses: every step is followed. The cost grows with T times the number of nodes.
 
-    Scales and gradients are computed on the compressed nodes, ``loss`` on all of them. With momentum there is no
-    gradient.
+    Scales and gradients are computed on the compressed nodes, ``loss`` on all of them.
     """
 
     nodes: Nodes
@@ -82,15 +81,9 @@ class BlockEvaluator:
 
     ``loss`` uses about 256 nodes and blocks over which the rate changes by at most 2 %. The gradient is that of a
     schedule with one constant rate around each knot, the mean of the straight lines there.
-
-    Raises:
-        ValueError: The nodes have momentum.
     """
 
     nodes: Nodes
-
-    def __post_init__(self) -> None:
-        require_plain(self.nodes, "BlockEvaluator")
 
     @cached_property
     def few(self) -> Nodes:
@@ -107,12 +100,13 @@ class BlockEvaluator:
 
     def loss(self, schedule: Schedule) -> float:
         """The expected loss, typically within 0.05 %."""
-        stiffness = max(2.0, peak_rate(schedule) * float(self.nodes.lam[-1]))
-        return block_loss(self._fine, blocks_of(schedule, np.array([schedule.total_steps]), FINE_TOLERANCE, stiffness))
+        stiffness = max(2.0, 2 * peak_rate(schedule) / self.nodes.stable_rate)
+        marks = np.array([schedule.total_steps])
+        return block_loss(self._fine, blocks_of(schedule, marks, FINE_TOLERANCE, stiffness, self.nodes.inertia))
 
     def scaled_losses(self, schedule: Schedule) -> Callable[[Array], Array]:
         """The losses of scaled schedules, on coarser blocks and nodes."""
-        blocks = blocks_of(schedule, np.array([schedule.total_steps]), SCALE_TOLERANCE)
+        blocks = blocks_of(schedule, np.array([schedule.total_steps]), SCALE_TOLERANCE, inertia=self.nodes.inertia)
         return lambda scales: np.array([block_loss(self._coarse, blocks.scaled(scale)) for scale in scales])
 
     def loss_at_knots(self, total_steps: int, knots: IntArray) -> Callable[[Array], tuple[float, Array]]:

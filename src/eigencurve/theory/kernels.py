@@ -1,7 +1,8 @@
 """The loops over steps, or blocks of steps, and eigenvalues, compiled by numba.
 
 Pass float64 arrays (int64 for counts) that are contiguous and writable: each kernel is then compiled once, and the
-machine code is cached on disk. Numba's cache does not see changes in other files, so all kernels are in this one.
+machine code is cached on disk. Numba's cache does not see changes in other files, so kernels call only kernels of the
+same file. Those for momentum are in :mod:`eigencurve.theory.momentum_kernels`.
 """
 
 from __future__ import annotations
@@ -85,32 +86,6 @@ def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array
                 b = keep * bias[j]
                 bias[j] = 0.0 if b < SMALLEST else b
                 variance[j] = keep * variance[j] + added * noise[j]
-
-
-@compiled(fast=False)
-def advance_momentum(lam: Array, noise: Array, momentum: float, bias: Array, variance: Array, rates: Array) -> None:
-    r"""Like :func:`advance`, with heavy-ball momentum m.
-
-    .. math:: P = m E[uz] + E[u^2], \quad C = m^2E[z^2] + 2mE[uz] + E[u^2] + \sigma^2, \quad
-              E[u^2] \leftarrow E[u^2] - 2xP + x^2C, \quad E[uz] \leftarrow P - xC, \quad E[z^2] \leftarrow C
-
-    with :math:`u = \sqrt\lambda(w-w_*)`, z the velocity divided by :math:`\sqrt\lambda`, and the step
-    :math:`z \leftarrow mz + u - \xi`, :math:`u \leftarrow u - xz`. Rows 0, 1 and 2 of ``bias`` and ``variance`` are
-    their parts of E[u²], E[uz] and E[z²].
-    """
-    for eta in rates:
-        for j in range(len(lam)):
-            x = eta * lam[j]
-            for part in range(2):
-                state = bias if part == 0 else variance
-                a, b, c = state[0, j], state[1, j], state[2, j]
-                p = momentum * b + a
-                c = momentum * momentum * c + 2 * momentum * b + a + (0.0 if part == 0 else noise[j])
-                a = a - 2 * x * p + x * x * c
-                small = part == 0 and a + c < SMALLEST
-                state[0, j] = 0.0 if small else a
-                state[1, j] = 0.0 if small else p - x * c
-                state[2, j] = 0.0 if small else c
 
 
 @compiled(fast=True)

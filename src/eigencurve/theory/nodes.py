@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, group, octave_index
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory.stability import largest_stable_rate
 
 # Two nodes per cell: about 128 in all.
 NUM_CELLS = 64
@@ -26,7 +27,8 @@ class Nodes:
         weights: Share of each eigenvalue; they sum to 1.
         error: Initial errors e_j = λ_j (w_0j - w_*j)².
         noise: Noise levels σ_j².
-        momentum: Momentum m of SGD (heavy ball).
+        momentum: Momentum m of SGD.
+        nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
     """
 
     lam: Array
@@ -34,19 +36,30 @@ class Nodes:
     error: Array
     noise: Array
     momentum: float
+    nesterov: bool = False
 
     def __len__(self) -> int:
         return len(self.lam)
+
+    @property
+    def stable_rate(self) -> float:
+        """The largest constant rate at which no error grows."""
+        return largest_stable_rate(float(self.lam[-1]), self.momentum, self.nesterov)
+
+    @property
+    def inertia(self) -> float:
+        """How far one gradient moves w in the long run, relative to plain SGD at the same fraction of the limit."""
+        return 0.5 * self.stable_rate * float(self.lam[-1]) / (1 - self.momentum)
 
     def arrays(self) -> tuple[Array, Array, Array, Array]:
         """Writable copies of λ, weights, initial errors and noise, as the compiled kernels expect them."""
         return np.array(self.lam), np.array(self.weights), np.array(self.error), np.array(self.noise)
 
 
-def nodes_of(spectrum: Spectrum, noise: Array, error: Array, momentum: float) -> Nodes:
+def nodes_of(spectrum: Spectrum, noise: Array, error: Array, momentum: float, nesterov: bool = False) -> Nodes:
     """The eigenvalues of ``spectrum`` with a positive share, with their noise and initial error."""
     used = spectrum.weights > 0
-    return Nodes(spectrum.eigenvalues[used], spectrum.weights[used], error[used], noise[used], momentum)
+    return Nodes(spectrum.eigenvalues[used], spectrum.weights[used], error[used], noise[used], momentum, nesterov)
 
 
 def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArray]:
@@ -78,7 +91,7 @@ def compress(nodes: Nodes, num_cells: int = NUM_CELLS) -> Nodes:
     owner = np.repeat(np.arange(len(used)), [len(points) for points, _ in rules])
     points = np.concatenate([points for points, _ in rules])
     weights = np.concatenate([weights for _, weights in rules])
-    return Nodes(points, weights, error[owner], noise[owner], nodes.momentum)
+    return replace(nodes, lam=points, weights=weights, error=error[owner], noise=noise[owner])
 
 
 def _gauss_pair(points: Array, weights: Array) -> tuple[Array, Array]:

@@ -38,20 +38,26 @@ class Search:
     Attributes:
         schedule: Best schedule found.
         loss: Expected loss of ``schedule``.
-        lower_bound: The certificate; no schedule has a lower expected loss.
+        lower_bound: The certificate; no schedule has a lower expected loss. None with momentum, for which there is no
+            certificate.
         start: Name of the classic schedule that the search started from, or that ``schedule`` is.
         status: ``"optimised"``, ``"not converged"``, or ``"classic"`` if a classic schedule was best.
     """
 
     schedule: Schedule
     loss: float
-    lower_bound: float
+    lower_bound: float | None
     start: str
     status: str
 
     @property
-    def gap(self) -> float:
-        """The loss relative to the certificate, minus 1; infinite if the certificate is 0 and the loss is not."""
+    def gap(self) -> float | None:
+        """The loss relative to the certificate, minus 1; infinite if the certificate is 0 and the loss is not.
+
+        It is None if there is no certificate.
+        """
+        if self.lower_bound is None:
+            return None
         if self.lower_bound == 0:
             return 0.0 if self.loss == 0 else math.inf
         return self.loss / self.lower_bound - 1
@@ -82,7 +88,7 @@ def search(evaluator: Evaluator, spectrum: Spectrum, total_steps: int, max_lr: f
         losses[name] = evaluator.loss(finalists[name])
         status[name] = "optimised" if converged else "not converged"
     winner = min(losses, key=losses.__getitem__)
-    bound = certificate(evaluator.nodes, total_steps, max_lr)
+    bound = None if evaluator.nodes.momentum else certificate(evaluator.nodes, total_steps, max_lr)
     return Search(finalists[winner], losses[winner], bound, winner.removeprefix("from "), status[winner])
 
 

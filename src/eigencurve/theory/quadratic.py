@@ -28,6 +28,7 @@ from eigencurve.theory.recursion import (
     loss_parts,
 )
 from eigencurve.theory.simulation import Simulation, simulate
+from eigencurve.theory.stability import largest_stable_rate
 from eigencurve.theory.tuning import tune
 
 
@@ -39,8 +40,15 @@ class NoisyQuadratic:
 
     .. math:: e_j \leftarrow (1-\eta_t\lambda_j)^2 e_j + \eta_t^2\lambda_j^2\sigma_j^2
 
-    and the expected loss per dimension is :math:`\tfrac12\sum_j w_j e_j`, where :math:`w_j` is the share of λ_j. With
-    momentum m, a step is :math:`v \leftarrow mv + g`, :math:`w \leftarrow w - \eta_t v`, as in PyTorch's SGD.
+    and the expected loss per dimension is :math:`\tfrac12\sum_j w_j e_j`, where :math:`w_j` is the share of λ_j.
+
+    With momentum m, the steps are those of PyTorch's SGD, with the gradient g and the velocity v, which starts at 0:
+
+    .. math:: v \leftarrow mv + g, \qquad w \leftarrow w - \eta_t v \;\text{(heavy ball)}, \qquad
+              w \leftarrow w - \eta_t(g + mv) \;\text{(Nesterov)}
+
+    Then :math:`e_j` follows from an exact recursion of the three moments E[u²], E[uz] and E[z²] of
+    :math:`u = \sqrt{\lambda_j}(w_j-w_{*j})` and :math:`z = v_j/\sqrt{\lambda_j}`.
 
     Assumes that the noise in coordinate j has variance exactly :math:`\sigma_j^2\lambda_j` and is independent of w and
     of other steps. This is the equality case of the paper's assumption.
@@ -50,10 +58,11 @@ class NoisyQuadratic:
         noise: Noise levels σ_j² >= 0: one number, or one for each of ``spectrum.eigenvalues``, in the same order.
         initial_error: Initial errors λ_j (w_0j - w_*j)² >= 0: one number, or one for each eigenvalue.
         momentum: Momentum m, with 0 <= m < 1.
+        nesterov: Whether it is Nesterov momentum; otherwise heavy ball. It needs momentum > 0, as in PyTorch.
 
     Raises:
-        ValueError: A value is negative or infinite, there are too many or too few of them, or the spectrum is not
-            positive.
+        ValueError: A value is negative or infinite, there are too many or too few of them, the spectrum is not
+            positive, or ``nesterov`` is set without momentum.
 
     Reference: arXiv:2110.14109, Section 2, Eq. (proc_j).
 
@@ -67,6 +76,7 @@ class NoisyQuadratic:
     noise: Array
     initial_error: Array
     momentum: float
+    nesterov: bool
 
     def __init__(
         self,
@@ -74,6 +84,7 @@ class NoisyQuadratic:
         noise: float | ArrayLike = 1.0,
         initial_error: float | ArrayLike = 1.0,
         momentum: float = 0.0,
+        nesterov: bool = False,
     ) -> None:
         if not isinstance(spectrum, Spectrum):
             raise TypeError(_check.sentence("NoisyQuadratic", "spectrum", "a Spectrum", spectrum))
@@ -81,21 +92,29 @@ class NoisyQuadratic:
         kept = _check.at_least("NoisyQuadratic", "momentum", momentum, 0.0)
         if kept >= 1:
             _check.refuse("NoisyQuadratic", "momentum", "< 1", kept)
+        if nesterov and not kept:
+            _check.refuse("NoisyQuadratic", "momentum", "> 0 with nesterov=True", kept)
         object.__setattr__(self, "spectrum", spectrum)
         object.__setattr__(self, "noise", _per_eigenvalue("noise", noise, len(spectrum)))
         object.__setattr__(self, "initial_error", _per_eigenvalue("initial_error", initial_error, len(spectrum)))
         object.__setattr__(self, "momentum", kept)
+        object.__setattr__(self, "nesterov", bool(nesterov))
 
     @property
     def nodes(self) -> Nodes:
         """The coordinates with a positive share of the spectrum."""
-        return nodes_of(self.spectrum, self.noise, self.initial_error, self.momentum)
+        return nodes_of(self.spectrum, self.noise, self.initial_error, self.momentum, self.nesterov)
+
+    @property
+    def stable_rate(self) -> float:
+        """The largest constant rate at which no error grows; see :func:`~.stability.largest_stable_rate`."""
+        return largest_stable_rate(self.spectrum.L, self.momentum, self.nesterov)
 
     def expected_loss(self, schedule: Schedule) -> float:
         """The expected loss ½ Σ w_j e_j after all steps of ``schedule``.
 
         Raises:
-            DivergenceError: The rate was above 2/λ for too long.
+            DivergenceError: The rate was above the largest stable one for too long.
         """
         return self.loss_parts(require_schedule("expected_loss", schedule)).loss
 
@@ -103,7 +122,7 @@ class NoisyQuadratic:
         """The expected loss, split into bias and variance and by octave of the spectrum.
 
         Raises:
-            DivergenceError: The rate was above 2/λ for too long.
+            DivergenceError: The rate was above the largest stable one for too long.
         """
         nodes = self.nodes
         return loss_parts(nodes, octave_of(self.spectrum, nodes), require_schedule("loss_parts", schedule))
@@ -116,7 +135,7 @@ class NoisyQuadratic:
             points: Number of points, evenly spaced from 0 to T steps; or the numbers of steps themselves, increasing.
 
         Raises:
-            DivergenceError: The rate was above 2/λ for too long.
+            DivergenceError: The rate was above the largest stable one for too long.
         """
         nodes = self.nodes
         marks = _marks(points, require_schedule("loss_curve", schedule).total_steps)
@@ -141,6 +160,8 @@ class NoisyQuadratic:
         0.05
         """
         steps, rate = self._limits("lower_bound", total_steps, max_lr)
+        if self.momentum:
+            _check.refuse("lower_bound", "momentum", "0", self.momentum, "There is no certificate with momentum.")
         return certificate(self.nodes, steps, rate)
 
     def optimal_schedule(self, total_steps: int, max_lr: float) -> Schedule:
@@ -155,8 +176,10 @@ class NoisyQuadratic:
     def search_best(self, total_steps: int, max_lr: float) -> Search:
         """The search of :meth:`optimal_schedule` with its full result: schedule, loss, certificate and status.
 
+        There is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
+
         Raises:
-            ValueError: T < 1, max_lr <= 0, or the problem has momentum.
+            ValueError: T < 1 or max_lr <= 0.
         """
         steps, rate = self._limits("search_best", total_steps, max_lr)
         return search(StepEvaluator(self.nodes), self.spectrum, steps, rate)
@@ -169,15 +192,14 @@ class NoisyQuadratic:
         Args:
             schedules: Schedules by name, all with the same T.
             max_lr: Largest rate that the lower bound allows; with ``tune_lr`` also the largest rate tried. None means
-                2 (1 + m)/L or, without ``tune_lr``, the largest rate of ``schedules`` if that is higher.
+                ``stable_rate`` or, without ``tune_lr``, the largest rate of ``schedules`` if that is higher.
             tune_lr: Whether to scale every schedule to its best rate.
         """
         steps = _common_length(schedules)
         given = max(peak_rate(schedule) for schedule in schedules.values())
-        stable = 2 * (1 + self.momentum) / self.spectrum.L
-        rate = max(given, stable) if max_lr is None else _check.positive("compare", "max_lr", max_lr)
+        rate = max(given, self.stable_rate) if max_lr is None else _check.positive("compare", "max_lr", max_lr)
         if tune_lr:
-            rate = stable if max_lr is None else rate
+            rate = self.stable_rate if max_lr is None else rate
             evaluator = StepEvaluator(self.nodes)
             schedules = {name: tune(evaluator, schedule, rate) for name, schedule in schedules.items()}
         elif given > rate:
@@ -197,31 +219,29 @@ class NoisyQuadratic:
 
     def _limits(self, function: str, total_steps: int, max_lr: float) -> tuple[int, float]:
         steps = _check.whole(function, "total_steps", total_steps, minimum=1)
-        rate = _check.positive(function, "max_lr", max_lr, "The largest rate that is always stable is 2 / spectrum.L.")
-        if self.momentum:
-            _check.refuse(
-                function, "momentum", "0", self.momentum, "The certificate and the search need SGD without momentum."
-            )
+        rate = _check.positive(function, "max_lr", max_lr, f"The largest stable rate is {self.stable_rate:g}.")
         return steps, rate
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, NoisyQuadratic)
             and self.spectrum == other.spectrum
-            and self.momentum == other.momentum
+            and (self.momentum, self.nesterov) == (other.momentum, other.nesterov)
             and np.array_equal(self.noise, other.noise)
             and np.array_equal(self.initial_error, other.initial_error)
         )
 
     def __hash__(self) -> int:
-        return hash((self.spectrum, self.noise.tobytes(), self.initial_error.tobytes(), self.momentum))
+        arrays = self.noise.tobytes(), self.initial_error.tobytes()
+        return hash((self.spectrum, *arrays, self.momentum, self.nesterov))
 
     def __repr__(self) -> str:
         noise, error = _shown(self.noise), _shown(self.initial_error)
-        return f"NoisyQuadratic({self.spectrum!r}, noise={noise}, initial_error={error}, momentum={self.momentum:g})"
+        momentum = f"momentum={self.momentum:g}" + (", nesterov=True" if self.nesterov else "")
+        return f"NoisyQuadratic({self.spectrum!r}, noise={noise}, initial_error={error}, {momentum})"
 
     def __reduce__(self) -> tuple[type[NoisyQuadratic], tuple[Any, ...]]:
-        return type(self), (self.spectrum, self.noise, self.initial_error, self.momentum)
+        return type(self), (self.spectrum, self.noise, self.initial_error, self.momentum, self.nesterov)
 
 
 def _per_eigenvalue(argument: str, value: Any, count: int) -> Array:

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.kernels import advance, advance_momentum, loss_and_gradient
+from eigencurve.theory.kernels import advance, loss_and_gradient
+from eigencurve.theory.momentum_kernels import advance_momentum, momentum_loss_and_gradient
 from eigencurve.theory.nodes import Nodes
+from eigencurve.theory.stability import largest_stable_rate
 
 # Number of rates held in memory at once, and number of nodes whose state fits into the processor's cache.
 CHUNK = 1 << 16
@@ -21,12 +23,13 @@ GROWTH_LIMIT = 1e16
 
 
 class DivergenceError(ArithmeticError):
-    """The learning rate was above 2 (1 + m)/λ for too long, so the expected loss grows without bound (m: momentum).
+    """The learning rate was too high for too long, so the expected loss grows without bound.
 
     Attributes:
         eigenvalue: Eigenvalue λ whose error grew the most.
         step: Number of steps after which the divergence was detected.
-        limit: Largest rate at which that error does not grow.
+        limit: Largest rate at which that error does not grow; see
+            :func:`eigencurve.theory.stability.largest_stable_rate`.
     """
 
     def __init__(self, eigenvalue: float, step: int, limit: float) -> None:
@@ -114,7 +117,7 @@ def states(nodes: Nodes, schedule: Schedule, marks: IntArray) -> Iterator[tuple[
     Raises:
         DivergenceError: An error has grown by more than ``GROWTH_LIMIT``.
     """
-    bias, variance = _initial_state(nodes)
+    bias, variance = initial_state(nodes)
     done = 0
     for mark in marks.tolist():
         while done < mark:
@@ -127,16 +130,19 @@ def states(nodes: Nodes, schedule: Schedule, marks: IntArray) -> Iterator[tuple[
 
 def final_loss(nodes: Nodes, rates: Array) -> float:
     """The expected loss after the steps of ``rates``, or infinity if it diverges."""
-    bias, variance = _initial_state(nodes)
+    bias, variance = initial_state(nodes)
     _advance(nodes, bias, variance, rates)
     bounded = within_growth_limit(nodes, bias[0], variance[0]).all()
     return 0.5 * float(nodes.weights @ (bias[0] + variance[0])) if bounded else float("inf")
 
 
 def loss_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
-    """The expected loss after the steps of ``rates`` without momentum, and its derivative in every rate."""
-    gradient = np.empty(len(rates))
-    return loss_and_gradient(*nodes.arrays(), np.array(rates), gradient), gradient
+    """The expected loss after the steps of ``rates``, and its derivative in every rate."""
+    gradient, rates = np.empty(len(rates)), np.array(rates)
+    if nodes.momentum:
+        law = (nodes.momentum, nodes.nesterov)
+        return momentum_loss_and_gradient(*nodes.arrays(), *law, rates, gradient), gradient
+    return loss_and_gradient(*nodes.arrays(), rates, gradient), gradient
 
 
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
@@ -164,7 +170,7 @@ def loss_curve(
 
 def divergence(nodes: Nodes, eigenvalue: float, step: int) -> DivergenceError:
     """The error to raise if the coordinate of ``eigenvalue`` has diverged after ``step`` steps."""
-    return DivergenceError(eigenvalue, step, limit=2 * (1 + nodes.momentum) / eigenvalue)
+    return DivergenceError(eigenvalue, step, limit=largest_stable_rate(eigenvalue, nodes.momentum, nodes.nesterov))
 
 
 def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[np.bool_]:
@@ -174,7 +180,7 @@ def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[n
         return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
 
 
-def _initial_state(nodes: Nodes) -> tuple[Array, Array]:
+def initial_state(nodes: Nodes) -> tuple[Array, Array]:
     """Bias and variance before the first step: one row, or with momentum the three of :func:`advance_momentum`."""
     bias = np.zeros((3 if nodes.momentum else 1, len(nodes)))
     bias[0] = nodes.error
@@ -184,7 +190,7 @@ def _initial_state(nodes: Nodes) -> tuple[Array, Array]:
 def _advance(nodes: Nodes, bias: Array, variance: Array, rates: Array) -> None:
     lam, _, _, noise = nodes.arrays()
     if nodes.momentum:
-        advance_momentum(lam, noise, nodes.momentum, bias, variance, rates)
+        advance_momentum(lam, noise, nodes.momentum, nodes.nesterov, bias, variance, rates)
         return
     for start in range(0, len(lam), BLOCK):
         part = slice(start, start + BLOCK)

@@ -66,10 +66,11 @@ class BestSchedules:
 
     def _search(self, epochs: int, largest: float) -> Outcome:
         total = epochs * len(self.ridge.problem.rows)
-        found = noisy_quadratic(self.ridge.problem).search_best(total, max_lr=largest)
+        quadratic = noisy_quadratic(self.ridge.problem)
+        found, bound = quadratic.search_best(total, largest), quadratic.lower_bound(total, largest)
         knots = knots_for(total, NUM_KNOTS)
         curve = tuple(zip(knots.astype(float).tolist(), found.schedule(knots).tolist(), strict=True))
-        return Outcome({"loss": found.loss, "lower_bound": found.lower_bound}, curve)
+        return Outcome({"loss": found.loss, "lower_bound": bound}, curve)
 
 
 def best_grid(

@@ -141,11 +141,10 @@ def _block(setting: Setting, noise: float, data: Path | None) -> Block:
     }
     table = problem.compare(schedules, max_lr=max_lr, tune_lr=True)
     cells = {row.name: Cell(row.loss or math.nan, row.bias or 0.0, row.gap or 0.0) for row in table.rows}
-    cells["best found"] = Cell(found.loss, problem.loss_parts(found.schedule).bias, found.gap)
+    cells["best found"] = Cell(found.loss, problem.loss_parts(found.schedule).bias, found.gap or 0.0)
     density_sum = math.fsum(np.loadtxt(path)[:, 1])
-    return Block(
-        setting, noise, _terms(spectrum, steps), density_sum, found.lower_bound, minimax_rate(problem, steps), cells
-    )
+    bound = problem.lower_bound(steps, max_lr)
+    return Block(setting, noise, _terms(spectrum, steps), density_sum, bound, minimax_rate(problem, steps), cells)
 
 
 def _terms(spectrum: Spectrum, total_steps: int) -> tuple[float, float, float]:
