@@ -16,3 +16,15 @@ def test_the_best_schedule_beats_the_others_and_can_be_used(here):
     q = ec.NoisyQuadratic(ec.PowerLaw(1.5, 5e-4, 5.0).spectrum(), noise=30.0)
     assert q.expected_loss(schedule) == pytest.approx(best["loss"])
     assert json.loads((here / "best.json").read_text()) == best["schedule"]
+
+
+@pytest.mark.parametrize("words", [("--momentum", "0.9"), ("--momentum", "0.9", "--nesterov")])
+def test_with_momentum_it_beats_the_others_without_a_certificate(words):
+    common = (*LAW, "--steps", "60", "--noise", "30", *words, "--json")
+    rows = json.loads(run("compare", *common).stdout)["rows"]
+    best = json.loads(run("optimal", *common).stdout)
+    q = ec.NoisyQuadratic(ec.PowerLaw(1.5, 5e-4, 5.0).spectrum(), 30.0, 1.0, 0.9, "--nesterov" in words)
+    assert best["lower_bound"] is None
+    assert best["max_lr"] == pytest.approx(q.stable_rate)
+    assert best["loss"] == pytest.approx(q.expected_loss(ec.schedule_from_dict(best["schedule"])))
+    assert all(best["loss"] <= row["loss"] * (1 + 1e-9) for row in rows)

@@ -28,10 +28,13 @@ def test_the_numerically_best_schedule_comes_first():
     assert compared.rows[0].gap >= 0
 
 
-def test_with_momentum_there_is_no_bound_and_a_higher_limit():
-    compared = compare_schedules(LAW, 40, momentum=0.5)
+@pytest.mark.parametrize(("nesterov", "limit"), [(False, 3.0), (True, 1.5)])
+def test_with_momentum_there_is_no_bound_and_another_limit(nesterov, limit):
+    compared = compare_schedules(LAW, 40, momentum=0.5, nesterov=nesterov, best=True)
     assert compared.lower_bound is None
-    assert compared.max_lr == pytest.approx(2 * 1.5 / LAW.spectrum.L)
+    assert compared.max_lr == pytest.approx(limit / LAW.spectrum.L)
+    assert compared.rows[0].name == NUMERICALLY_BEST
+    assert compared.rows[0].gap is None
 
 
 def test_the_fields_are_plain_values():

@@ -28,7 +28,7 @@ assert rates == schedule.values().tolist(), rates
 SUM_OF_STEPS = """
 velocity = expected = 0.0
 for rate in schedule.values():
-    velocity = 0.9 * velocity + {added}
+    velocity = 0.5 * velocity + {added}
     expected -= {step}
 assert abs(float({parameter}) - expected) < 1e-5 * abs(expected), expected
 """
@@ -88,7 +88,7 @@ def test_the_snippet_trains_with_the_schedule(framework, tmp_path):
     if find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     law = law_subject(1.5, 1e4, 5e-4)
-    recipe = Recipe("eigencurve", T, 0.1, law, warmup_steps=2)
+    recipe = Recipe("eigencurve", T, 0.1, law, warmup_steps=2, momentum=0.5)
     program = tmp_path / "program.py"
     program.write_text(YOURS[framework] + snippet(framework, recipe) + CHECKS[framework])
     quiet = {"KERAS_BACKEND": "jax", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
@@ -97,6 +97,17 @@ def test_the_snippet_trains_with_the_schedule(framework, tmp_path):
         text=True,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
+
+
+@pytest.mark.parametrize("framework", ["torch", "lightning", "keras", "optax"])
+def test_the_momentum_is_that_of_the_source(framework):
+    plain, heavy = Recipe("cosine", 9, 0.1), Recipe("cosine", 9, 0.1, momentum=0.9)
+    assert "momentum" not in snippet(framework, plain)
+    assert "schedule.lr, momentum=0.9" in snippet(framework, heavy) or "schedule), momentum=0.9" in snippet(
+        framework, heavy
+    )
+    saved = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1), momentum=0.9, nesterov=True)
+    assert ", momentum=0.9, nesterov=True" in snippet(framework, saved)
 
 
 def test_another_framework_is_refused():

@@ -95,8 +95,8 @@ def test_every_start_ends_at_the_same_loss(s, T, noise, momentum, nesterov):
     starts = ("constant", "linear", "elastic step", "eigencurve", "inverse time")
     ends = [descend(evaluator, tune(evaluator, classics[name], max_lr), max_lr) for name in starts]
     losses = [q.expected_loss(schedule) for schedule, _ in ends]
-    # heavy ball with hardly any noise is so badly conditioned that L-BFGS reaches its limit of iterations
-    assert_allclose(losses, min(losses), rtol=1e-4 if momentum else 1e-7)
+    # heavy ball with hardly any noise has flat minima; L-BFGS stops up to 0.2 % above the lowest
+    assert_allclose(losses, min(losses), rtol=3e-3 if momentum and not nesterov and noise < 1 else 1e-7)
 
 
 @pytest.mark.parametrize(("noise", "error"), [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0)])

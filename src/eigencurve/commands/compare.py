@@ -17,7 +17,8 @@ from eigencurve.planning.recipe import load_schedule
 app = new_app()
 EXPLANATION = """\
 loss: expected loss per parameter after the last step, on a quadratic with this spectrum. It is the sum of bias (left
-from the initial error) and variance (from gradient noise). gap: distance to the lower bound, which none can beat."""
+from the initial error) and variance (from gradient noise)."""
+GAP = "gap: distance to the lower bound, which none can beat."
 
 
 @app.command()
@@ -31,9 +32,8 @@ def compare(
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
     initial_error: options.InitialError = 1.0,
-    momentum: Annotated[
-        float, typer.Option(help="Momentum of heavy-ball SGD. With momentum there is no lower bound.")
-    ] = 0.0,
+    momentum: options.Momentum = 0.0,
+    nesterov: options.Nesterov = False,
     lr: Annotated[
         float | None, typer.Option(help="Peak learning rate of all schedules. Default: the best one of each.")
     ] = None,
@@ -53,16 +53,19 @@ def compare(
     Examples:
       eigencurve compare spectrum.npz --steps 39100 --noise 1e4
       eigencurve compare resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --best
+      eigencurve compare resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
-    compared = compare_schedules(subject, total, noise, initial_error, momentum, lr, max_lr, best, own)
+    compared = compare_schedules(subject, total, noise, initial_error, momentum, nesterov, lr, max_lr, best, own)
     if as_json:
         show_json(comparison_fields(compared))
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
     typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, {rates}")
+    if momentum:
+        typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
     typer.echo(str(compared))
-    typer.echo(EXPLANATION)
+    typer.echo(EXPLANATION if momentum else f"{EXPLANATION} {GAP}")

@@ -28,6 +28,8 @@ def optimal(
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
     initial_error: options.InitialError = 1.0,
+    momentum: options.Momentum = 0.0,
+    nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
     as_json: options.AsJson = False,
     output: Annotated[
@@ -39,28 +41,36 @@ def optimal(
     """Search for the numerically best schedule.
 
     The output includes a certificate: a lower bound on the expected loss of every schedule with rates up to --max-lr.
+    There is no certificate with momentum.
     To use the schedule, write it with -o best.json and run `eigencurve schedule --load best.json --code torch`.
 
     \b
     Examples:
       eigencurve optimal spectrum.npz --steps 39100 --noise 1e4 -o best.json -o best.png
       eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --json
+      eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --momentum 0.9
     """
     files = output or []
     require_writable(files, SCHEDULE_SUFFIXES, force)
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
-    limit = 2 / subject.spectrum.L if max_lr is None else max_lr
-    found = NoisyQuadratic(subject.spectrum, noise, initial_error).search_best(total, limit)
+    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum, nesterov)
+    limit = problem.stable_rate if max_lr is None else max_lr
+    found = problem.search_best(total, limit)
     facts = {"loss": found.loss, "lower_bound": found.lower_bound, "start": found.start, "status": found.status}
     contents = [schedule_content(found.schedule, path) for path in files]
     if as_json:
         show_json({"total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()})
     else:
         typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, rates up to {limit:.4g}")
+        if momentum:
+            typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")
-        typer.echo(f"  certificate     {found.lower_bound:.4g}  lower bound for every schedule")
-        typer.echo(f"  gap             {found.gap:.2%}  the most that a better schedule could gain")
+        if found.lower_bound is None:
+            typer.echo("  certificate     no certificate with momentum")
+        else:
+            typer.echo(f"  certificate     {found.lower_bound:.4g}  lower bound for every schedule")
+            typer.echo(f"  gap             {found.gap:.2%}  the most that a better schedule could gain")
         typer.echo(f"  search          {found.status}")
         typer.echo(f"\n{found.schedule.preview()}")
     for path, content in zip(files, contents, strict=True):

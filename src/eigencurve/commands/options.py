@@ -11,6 +11,8 @@ import typer
 from eigencurve import _check
 from eigencurve.schedules import units
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
+from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
 
 
 def _complete_spectrum(incomplete: str) -> Iterator[str]:
@@ -94,7 +96,14 @@ Warmup = Annotated[
 ]
 Noise = Annotated[float, typer.Option(help="Gradient noise sigma^2. The noise has covariance sigma^2 H.")]
 InitialError = Annotated[float, typer.Option(help="Initial error lambda (w_0 - w_*)^2 of every coordinate.")]
-MaxLr = Annotated[float | None, typer.Option(help="Largest learning rate allowed. Default: 2/L, the stability limit.")]
+MaxLr = Annotated[
+    float | None,
+    typer.Option(help="Largest learning rate allowed. Default: the largest stable one, 2/L without momentum."),
+]
+Momentum = Annotated[
+    float, typer.Option(help="Momentum of SGD: heavy ball, or Nesterov with --nesterov. It has no certificate.")
+]
+Nesterov = Annotated[bool, typer.Option("--nesterov", help="Use Nesterov momentum, as in PyTorch.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
@@ -108,6 +117,12 @@ def total_steps(steps: int | None, epochs: float | None, steps_per_epoch: int | 
     if epochs is None or steps_per_epoch is None:
         raise ValueError("The length of the run is missing: pass --steps, or --epochs and --steps-per-epoch.")
     return units.whole_steps("schedule", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
+
+
+def describe_momentum(spectrum: Spectrum, momentum: float, nesterov: bool) -> str:
+    """A line about the momentum of SGD and its largest stable rate."""
+    kind, limit = "Nesterov" if nesterov else "heavy ball", largest_stable_rate(spectrum.L, momentum, nesterov)
+    return f"momentum {momentum:g} ({kind}), stable up to {stable_rate_formula(momentum, nesterov)} = {limit:.4g}"
 
 
 def warmup_steps(text: str, total: int) -> int:

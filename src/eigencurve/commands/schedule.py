@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,8 @@ def schedule(
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
     warmup: options.Warmup = "0",
     weight_decay: options.WeightDecay = None,
+    momentum: Annotated[float, typer.Option(help="Momentum of SGD in the generated code.")] = 0.0,
+    nesterov: options.Nesterov = False,
     beta: Annotated[
         float | None,
         typer.Option(help="eigencurve: ratio of the group edges, 2 by default; 1 is the limit of fine groups."),
@@ -98,15 +101,20 @@ def schedule(
     form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     given = {name: value for name, value in settings.items() if value is not None}
+    if nesterov and not momentum:
+        raise ValueError("--nesterov needs --momentum.")
     if load is not None:
         if given or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
             raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
-        source: ScheduleSource = load_schedule(load, read(load))
+        source: ScheduleSource = replace(load_schedule(load, read(load)), momentum=momentum, nesterov=nesterov)
     else:
         subject = optional_subject(spectrum, power_law, kappa, weight_decay)
         total = options.total_steps(steps, epochs, steps_per_epoch)
         decay = weight_decay or 0.0 if subject is None else subject.weight_decay
-        source = Recipe(kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay)
+        source = Recipe(
+            kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay, momentum,
+            nesterov,
+        )  # fmt: skip
     program = snippet(code or "torch", source)
     contents = [_content(source.schedule, path, program) for path in files]
     if form == "code" and any(path.suffix.lower() == ".py" for path in files):

@@ -21,6 +21,7 @@ def compare_schedules(
     noise: float = 1.0,
     initial_error: float = 1.0,
     momentum: float = 0.0,
+    nesterov: bool = False,
     lr: float | None = None,
     max_lr: float | None = None,
     best: bool = False,
@@ -33,15 +34,16 @@ def compare_schedules(
         total_steps: Number of steps T of every schedule.
         noise: Gradient noise σ².
         initial_error: Initial error λ_j (w_0j - w_*j)², the same in every coordinate.
-        momentum: Momentum of heavy-ball SGD.
+        momentum: Momentum of SGD.
+        nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
         lr: Peak learning rate of all schedules. With None, each schedule runs at its own best peak rate.
-        max_lr: Largest learning rate allowed. With None, it is 2 (1 + m)/L, or ``lr`` if that is higher.
-        best: Whether to search for the numerically best schedule as well. Not available with momentum.
+        max_lr: Largest learning rate allowed. With None, it is the largest stable one, or ``lr`` if that is higher.
+        best: Whether to search for the numerically best schedule as well.
         own: Further schedules of T steps, by name. Their rates stay unchanged if you pass ``lr``; otherwise they are
             tuned like the others.
     """
-    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum)
-    limit = 2 * (1 + momentum) / subject.spectrum.L if max_lr is None else max_lr
+    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum, nesterov)
+    limit = problem.stable_rate if max_lr is None else max_lr
     peak = limit if lr is None else _check.positive("compare", "lr", lr)
     schedules = {**usual_schedules(subject.spectrum, total_steps, peak), **(own or {})}
     compared = problem.compare(schedules, max_lr, tune_lr=lr is None)

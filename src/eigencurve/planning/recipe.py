@@ -30,6 +30,8 @@ class Recipe:
         warmup_steps: Number of linear warmup steps.
         settings: Further arguments of this kind of schedule.
         weight_decay: Weight decay of the optimizer in the generated code.
+        momentum: Momentum of SGD in the generated code.
+        nesterov: Whether it is Nesterov momentum.
     """
 
     kind: str
@@ -39,6 +41,8 @@ class Recipe:
     warmup_steps: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -74,6 +78,8 @@ class SavedSchedule:
     path: Path
     schedule: Schedule
     weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
 
     def imports(self) -> list[str]:
         """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""

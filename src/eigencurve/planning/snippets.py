@@ -16,6 +16,10 @@ class ScheduleSource(Protocol):
     def schedule(self) -> Schedule: ...  # noqa: D102
     @property
     def weight_decay(self) -> float: ...  # noqa: D102
+    @property
+    def momentum(self) -> float: ...  # noqa: D102
+    @property
+    def nesterov(self) -> bool: ...  # noqa: D102
     def imports(self) -> list[str]: ...  # noqa: D102
     def statements(self) -> list[str]: ...  # noqa: D102
 
@@ -43,7 +47,7 @@ TEMPLATES = {
         imports=("import torch",),
         adapter="from eigencurve.adapters.torch import ScheduleLR",
         body="""\
-optimizer = torch.optim.SGD(model.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
+optimizer = torch.optim.SGD(model.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
 scheduler = ScheduleLR(optimizer, schedule)
 for inputs, targets in batches:
     loss = loss_fn(model(inputs), targets)
@@ -62,7 +66,7 @@ for inputs, targets in batches:
 
 class Scheduled(Module):
     def configure_optimizers(self):
-        optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
+        optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
         return optimizer_config(optimizer, schedule)  # Lightning steps it after every optimizer step
 
 
@@ -87,7 +91,7 @@ trainer.train()
         imports=("import keras",),
         adapter="from eigencurve.adapters.keras import KerasSchedule",
         body="""\
-optimizer = keras.optimizers.SGD(KerasSchedule(schedule), momentum=0.9, weight_decay={weight_decay!r})
+optimizer = keras.optimizers.SGD(KerasSchedule(schedule){momentum}, weight_decay={weight_decay!r})
 model.compile(optimizer=optimizer, loss=loss)
 model.fit(x, y, batch_size=batch_size, epochs=epochs)
 """,
@@ -98,7 +102,7 @@ model.fit(x, y, batch_size=batch_size, epochs=epochs)
         adapter="from eigencurve.adapters.optax import optax_schedule",
         body="""\
 optimizer = optax.chain(
-    optax.add_decayed_weights({weight_decay!r}), optax.sgd(optax_schedule(schedule), momentum=0.9)
+    optax.add_decayed_weights({weight_decay!r}), optax.sgd(optax_schedule(schedule){momentum})
 )
 state = optimizer.init(params)
 
@@ -126,7 +130,11 @@ def snippet(framework: str, source: ScheduleSource) -> str:
     """
     _check.choice("snippet", "framework", framework, tuple(TEMPLATES))
     template, needed = TEMPLATES[framework], source.imports()
-    numbers = {"total_steps": source.schedule.total_steps, "weight_decay": source.weight_decay}
+    momentum = f", momentum={source.momentum!r}" if source.momentum else ""
+    momentum += ", nesterov=True" if source.nesterov else ""
+    numbers = {
+        "total_steps": source.schedule.total_steps, "weight_decay": source.weight_decay, "momentum": momentum
+    }  # fmt: skip
     standard = [line for line in needed if "eigencurve" not in line]
     own = [template.adapter, *(line for line in needed if "eigencurve" in line)]
     blocks = [
