@@ -18,5 +18,15 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, store):  # noqa: F81
     assert "Training runs" in page
     assert "Comparison with other schedules" in page
     printed = CliRunner().invoke(app, [*words, "-o", "-"])
+    assert "momentum" not in page
     assert printed.stdout == page.replace("-o r.html", "-o -")
     assert CliRunner().invoke(app, [*words, "-o", "r.html"]).exit_code == 2
+
+
+def test_momentum_is_that_of_the_comparison_and_of_the_code():
+    words = ["report", "--power-law", "1.5", "--kappa", "1e3", "--steps", "60", "--momentum", "0.9", "--nesterov"]
+    result = CliRunner().invoke(app, [*words, "-o", "-"])
+    assert result.exit_code == 0, result.stderr
+    assert "lr=schedule.lr, momentum=0.9, nesterov=True" in result.stdout
+    assert "There is no certificate with momentum" in result.stdout
+    assert "numerically best" in result.stdout

@@ -96,6 +96,13 @@ def test_losses_and_the_bound(axis):
     assert low < np.log10(LOSSES.bound[-1]) < high
 
 
+def test_without_a_bound():
+    q = ec.NoisyQuadratic(SUBJECT.spectrum, 1e4, 1.0, 0.9)
+    view = loss_view(q, q.stable_rate, 500, SCHEDULES, "best")
+    figure = losses_chart(view, 50, "linear")
+    assert names(figure) == [LABELS[row.name] for row in view.rows]
+
+
 def test_a_diverging_schedule_is_left_out_of_the_axis():
     figure = losses_chart(loss_view(Q, 0.1, 500, SCHEDULES, "given"), 50, "linear")
     assert np.isfinite(figure.layout.yaxis.range).all()

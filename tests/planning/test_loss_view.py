@@ -57,6 +57,21 @@ def test_losses_are_the_librarys(subject, scale, noise):
     assert view.error <= PROMISED
 
 
+@pytest.mark.parametrize(("momentum", "nesterov"), [(0.5, False), (0.9, False), (0.9, True)])
+@pytest.mark.parametrize("scale", ["best", "theory"])
+def test_losses_with_momentum_are_the_librarys(scale, momentum, nesterov):
+    q = ec.NoisyQuadratic(LAW.spectrum, 1e3, 1.0, momentum, nesterov)
+    schedules = six_schedules(LAW, 0.1)
+    view = loss_view(q, q.stable_rate, T, schedules, scale)
+    assert view.bound is None
+    assert view.error <= PROMISED
+    for row in view.rows:
+        schedule = schedules[row.name]
+        exact = q.loss_curve(rescaled(schedule, row.peak / schedule.values().max()), view.marks.tolist()).loss
+        assert_allclose(row.curve, exact, rtol=PROMISED)
+        assert row.ratio is None
+
+
 @pytest.mark.parametrize("noise", [1.0, 1e4])
 def test_best_rates_are_the_librarys(noise):
     q, schedules, view = view_of(LAW, noise)

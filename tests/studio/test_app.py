@@ -38,6 +38,8 @@ def test_divergence_is_explained():
     page = opened(scale="given")
     assert set(losses(page).values()) == {"diverges"}
     assert "2/L" in page.warning[0].value
+    page = opened(scale="given", momentum="0.9")
+    assert "2(1+m)/L" in page.warning[0].value
 
 
 def test_the_best_schedule_is_searched_for_in_the_background():
@@ -51,6 +53,19 @@ def test_the_best_schedule_is_searched_for_in_the_background():
     assert next(iter(losses(page))) == "Numerically best"
     page.selectbox(key="take").set_value("best").run()
     assert 'Path("best.json")' in page.code[0].value
+
+
+def test_with_momentum_there_is_no_bound():
+    page = opened(momentum="0.9", nesterov="1", best="1", schedules="cosine")
+    end = time.monotonic() + 120
+    while "Numerically best" not in losses(page):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+        page.run()
+    assert not page.exception
+    assert next(iter(losses(page))) == "Numerically best"
+    assert texts.NO_BOUND in [caption.value for caption in page.caption]
+    assert all("÷ bound" not in table[0] for table in tables(page))
 
 
 def test_code_for_each_framework():

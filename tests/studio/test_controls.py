@@ -20,7 +20,7 @@ def test_a_moved_slider_shows_the_librarys_numbers():
 def test_the_address_restores_every_setting():
     settings = Settings(
         source="power_law", alpha=0.7, kappa=12345.0, weight_decay=0.003, epochs=3, steps_per_epoch=70, lr=0.03,
-        min_lr=0.0007, beta=1.000005, allocation="optimal", noise=33.0, scale="given",
+        min_lr=0.0007, beta=1.000005, allocation="optimal", noise=33.0, momentum=0.7, nesterov=True, scale="given",
         schedules=("linear", "eigencurve", "wsd"), axis="log", framework="optax",
     )  # fmt: skip
     page = opened(**to_params(settings))
@@ -32,6 +32,26 @@ def test_the_address_restores_every_setting():
     assert page.number_input(key="set_min_lr").value == 0.0007
     page.radio(key="set_axis").set_value("linear").run()
     assert settings_of(page) == {k: v for k, v in to_params(settings).items() if k != "axis"}
+
+
+def test_momentum_is_none_or_nine_tenths_or_any_other():
+    page = opened()
+    assert page.radio(key="set_momentum_choice").value == "0"
+    assert "momentum" not in page.code[0].value
+    page.radio(key="set_momentum_choice").set_value("0.9").run()
+    settings = Settings(epochs=10, steps_per_epoch=50, momentum=0.9)
+    assert losses(page) == losses_of(settings)
+    assert settings_of(page) == to_params(settings)
+    page.toggle(key="set_nesterov").set_value(True).run()
+    page.radio(key="set_momentum_choice").set_value("other").run()
+    page.number_input(key="set_momentum").set_value(0.5).run()
+    assert not page.exception
+    settings = Settings(epochs=10, steps_per_epoch=50, momentum=0.5, nesterov=True)
+    assert losses(page) == losses_of(settings)
+    assert settings_of(page) == to_params(settings)
+    assert "momentum=0.5, nesterov=True" in page.code[0].value
+    page.radio(key="set_momentum_choice").set_value("0").run()
+    assert settings_of(page) == to_params(Settings(epochs=10, steps_per_epoch=50))
 
 
 def test_a_bad_address_has_messages_and_defaults():

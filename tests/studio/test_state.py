@@ -21,6 +21,7 @@ from eigencurve.studio.state import (
 def any_settings(draw):
     lr = draw(st.floats(1e-12, 1e6))
     epochs = draw(st.integers(1, 1000))
+    momentum = draw(st.sampled_from([0.0, 0.9, 0.123]))
     return Settings(
         source=draw(st.sampled_from(SOURCES)),
         alpha=draw(st.floats(-1, 4)),
@@ -33,6 +34,8 @@ def any_settings(draw):
         beta=draw(st.floats(1, 1e6)),
         allocation=draw(st.sampled_from(["sqrt", "optimal"])),
         noise=draw(st.floats(0, 1e12)),
+        momentum=momentum,
+        nesterov=momentum > 0 and draw(st.booleans()),
         scale=draw(st.sampled_from(SCALES)),
         schedules=tuple(draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=MOST_SCHEDULES, unique=True))),
         best=draw(st.booleans()),
@@ -66,6 +69,8 @@ BAD = {
     "beta": "0.9",
     "allocation": "even",
     "noise": "-0.1",
+    "momentum": "1",
+    "nesterov": "yes",
     "scale": "large",
     "schedules": "cosine,cosine",
     "best": "yes",
@@ -108,6 +113,7 @@ def test_a_long_value_is_cut_in_its_message():
         ({"epochs": "10000", "steps_per_epoch": "10000"}, ("epochs", "steps_per_epoch"), "10,000,000 steps in all"),
         ({"lr": "0.01", "min_lr": "0.02"}, ("lr", "min_lr"), r"<= lr = 0.01"),
         ({"source": "power_law", "weight_decay": "0"}, ("weight_decay",), "> 0 for a power law"),
+        ({"nesterov": "1"}, ("momentum", "nesterov"), "'momentum' must be > 0 with nesterov=1"),
     ],
 )
 def test_two_that_do_not_go_together(params, reset, message):

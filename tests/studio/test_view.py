@@ -23,6 +23,10 @@ def test_the_problem_is_that_of_the_settings():
     assert max_lr == 2 / problem.spectrum.L
     given = dataclasses.replace(LAW, scale="given", lr=0.7)
     assert problem_of(given, subject_of(given)) == (problem, 0.7)
+    nesterov = dataclasses.replace(LAW, momentum=0.9, nesterov=True)
+    problem, max_lr = problem_of(nesterov, subject_of(nesterov))
+    assert (problem.momentum, problem.nesterov, max_lr) == (0.9, True, problem.stable_rate)
+    assert recipe_of("cosine", nesterov, subject_of(nesterov)).nesterov
 
 
 def test_the_search_is_shown_with_the_others():

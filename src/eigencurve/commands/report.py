@@ -38,6 +38,8 @@ def report(
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
     initial_error: options.InitialError = 1.0,
+    momentum: options.Momentum = 0.0,
+    nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
     best: Annotated[bool, typer.Option(help="Search for the numerically best schedule; takes some seconds.")] = True,
     store: Annotated[
@@ -54,6 +56,7 @@ def report(
     Examples:
       eigencurve report spectrum.npz --steps 39100 --lr 0.1 -o report.html
       eigencurve report resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --noise 1e4
+      eigencurve report resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
     require_writable([output], (".html", ".htm"), force)
@@ -65,10 +68,12 @@ def report(
         total = options.total_steps(steps, epochs, steps_per_epoch)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         recipe = Recipe(
-            "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay
-        )
+            "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay,
+            momentum, nesterov,
+        )  # fmt: skip
     panels = [] if store is None else _panels(store)
-    page = report_page(recipe, ComparisonSettings(noise, initial_error, max_lr, best), panels, command_line())
+    comparison = ComparisonSettings(noise, initial_error, max_lr, best, momentum, nesterov)
+    page = report_page(recipe, comparison, panels, command_line())
     write(output, page.encode())
 
 

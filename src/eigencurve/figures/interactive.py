@@ -89,21 +89,17 @@ def rates_chart(schedules: Mapping[str, Schedule], steps_per_epoch: int, lr: flo
 
 
 def losses_chart(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
-    """Draw the expected loss of every schedule along the run, and the bound that none can beat."""
+    """Draw the expected loss of every schedule along the run, and the bound that none can beat, if there is one."""
     seen = view.marks >= (1 if axis == "log" else 0)
     epochs = view.marks[seen] / steps_per_epoch
     text = "epoch %{x:.4g}<br>expected loss %{y:.4g}"
-    bound = {
-        "type": "scatter", "x": epochs, "y": _above_zero(view.bound[seen]), "mode": "lines", "name": "Bound",
-        "line": {"color": GREY, "width": 1}, "fill": "tozeroy", "fillcolor": "rgba(128,128,128,0.2)",
-        "hovertemplate": "epoch %{x:.4g}<br>no schedule gets below %{y:.4g}<extra>Bound</extra>",
-    }  # fmt: skip
+    bounds = [] if view.bound is None else [_bound_area(epochs, view.bound[seen])]
     lines = [_line(row.name, epochs, _above_zero(row.curve[seen]), text) for row in view.rows]
     layout = {
         "xaxis": {**PLAIN, "title": "epoch", "type": axis},
         "yaxis": {**LOG, "title": "expected loss", "range": _loss_range(view)},
     }
-    return go.Figure(data=[bound, *lines], layout={**layout, **_frame()})
+    return go.Figure(data=[*bounds, *lines], layout={**layout, **_frame()})
 
 
 def style_of(name: str) -> dict[str, Any]:
@@ -129,6 +125,14 @@ def _line(name: str, x: Array, y: ArrayLike, text: str) -> dict[str, Any]:
     return {
         "type": "scatter", "x": x, "y": y, "mode": "lines", "name": label, "line": style_of(name),
         "hovertemplate": hover,
+    }  # fmt: skip
+
+
+def _bound_area(x: Array, bound: Array) -> dict[str, Any]:
+    return {
+        "type": "scatter", "x": x, "y": _above_zero(bound), "mode": "lines", "name": "Bound",
+        "line": {"color": GREY, "width": 1}, "fill": "tozeroy", "fillcolor": "rgba(128,128,128,0.2)",
+        "hovertemplate": "epoch %{x:.4g}<br>no schedule gets below %{y:.4g}<extra>Bound</extra>",
     }  # fmt: skip
 
 
@@ -162,9 +166,10 @@ def _above_zero(values: Array) -> Array:
 
 def _loss_range(view: LossView) -> list[float]:
     """Range of the loss axis: from just below the lowest value to at most three times the initial loss."""
-    values = np.concatenate([view.bound, *(row.curve for row in view.rows)])
+    bounds = [] if view.bound is None else [view.bound]
+    values = np.concatenate([*bounds, *(row.curve for row in view.rows)])
     shown = values[np.isfinite(values) & (values > 0)]
-    top = min(float(shown.max()), 3 * float(view.bound[0]))
+    top = min(float(shown.max()), 3 * float(view.rows[0].curve[0]))
     return [math.log10(max(float(shown.min()), 1e-12 * top)) - 0.1, math.log10(top) + 0.1]
 
 

@@ -36,7 +36,7 @@ class LossRow:
         name: Name of the schedule.
         peak: Highest rate of the schedule on the quadratic.
         loss, bias, variance: Expected loss after the last step, and its two parts.
-        ratio: Loss divided by the lower bound.
+        ratio: Loss divided by the lower bound; None if there is no bound.
         curve: Expected loss at each of the marks.
     """
 
@@ -45,7 +45,7 @@ class LossRow:
     loss: float
     bias: float
     variance: float
-    ratio: float
+    ratio: float | None
     curve: Array
 
     @property
@@ -61,14 +61,14 @@ class LossView:
     Attributes:
         marks: Numbers of steps at which losses are given.
         rows: One row per schedule, the lowest final loss first.
-        bound: Lower bound on the loss of any schedule, at each mark.
-        max_lr: Largest learning rate that the bound covers.
+        bound: Lower bound on the loss of any schedule, at each mark; None with momentum.
+        max_lr: Largest learning rate allowed.
         error: Largest relative difference between the two finest resolutions that were computed.
     """
 
     marks: IntArray
     rows: tuple[LossRow, ...]
-    bound: Array
+    bound: Array | None
     max_lr: float
     error: float
 
@@ -95,22 +95,21 @@ def loss_view(
         name: _scale("given" if name == BEST else scale, evaluator, schedule, max_lr)
         for name, schedule in schedules.items()
     }
-    stiffness = max_lr * problem.spectrum.L
+    stiffness = 2 * max_lr / problem.stable_rate
     coarse: dict[str, Array] = {}
     for num_cells, tolerance in RESOLUTIONS:
         few = compress(nodes, num_cells)
         fine = {
-            name: _curve(few, blocks_of(schedule, marks, tolerance, stiffness).scaled(scales[name]))
+            name: _curve(few, blocks_of(schedule, marks, tolerance, stiffness, nodes.inertia).scaled(scales[name]))
             for name, schedule in schedules.items()
         }
         error = _difference(coarse, fine)
         if error <= PROMISED:
             break
         coarse = fine
-    bound = certificates(nodes, marks, max_lr)
-    rows = [
-        _row(name, fine[name], scales[name] * peak_rate(schedule), bound[-1]) for name, schedule in schedules.items()
-    ]
+    bound = None if problem.momentum else certificates(nodes, marks, max_lr)
+    final = None if bound is None else float(bound[-1])
+    rows = [_row(name, fine[name], scales[name] * peak_rate(schedule), final) for name, schedule in schedules.items()]
     return LossView(marks, tuple(sorted(rows, key=lambda row: row.loss)), bound, max_lr, error)
 
 
@@ -144,7 +143,7 @@ def _difference(coarse: Mapping[str, Array], fine: Mapping[str, Array]) -> float
     return max((float(np.abs(r[np.isfinite(r)] - 1).max(initial=0.0)) for r in ratios), default=0.0)
 
 
-def _row(name: str, curve: Array, peak: float, bound: float) -> LossRow:
+def _row(name: str, curve: Array, peak: float, bound: float | None) -> LossRow:
     loss = curve.sum(axis=0)
-    ratio = float(loss[-1] / bound) if bound else math.inf
+    ratio = None if bound is None else float(loss[-1] / bound) if bound else math.inf
     return LossRow(name, peak, float(loss[-1]), float(curve[0, -1]), float(curve[1, -1]), ratio, loss)

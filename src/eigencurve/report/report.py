@@ -27,14 +27,18 @@ class ComparisonSettings:
     Attributes:
         noise: Gradient noise σ².
         initial_error: Initial error, the same in every coordinate.
-        max_lr: Largest learning rate allowed. With None, it is 2/L.
+        max_lr: Largest learning rate allowed. With None, it is the largest stable one.
         best: Whether to search for the numerically best schedule.
+        momentum: Momentum of SGD.
+        nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
     """
 
     noise: float = 1.0
     initial_error: float = 1.0
     max_lr: float | None = None
     best: bool = True
+    momentum: float = 0.0
+    nesterov: bool = False
 
 
 def report_page(
@@ -75,9 +79,9 @@ def _recipe_sections(recipe: Recipe, comparison: ComparisonSettings | None) -> l
     if comparison is not None:
         c = comparison
         compared = compare_schedules(
-            subject, recipe.total_steps, c.noise, c.initial_error, max_lr=c.max_lr, best=c.best
+            subject, recipe.total_steps, c.noise, c.initial_error, c.momentum, c.nesterov, max_lr=c.max_lr, best=c.best
         )
-        parts.append(comparison_section(subject, compared, c.noise, recipe.lr))
+        parts.append(comparison_section(subject, compared, c.noise, recipe.lr, c.momentum, c.nesterov))
     return parts
 
 
@@ -93,6 +97,8 @@ def _recipe_settings(recipe: Recipe, comparison: ComparisonSettings | None) -> d
         shown |= {"measured by": known.made_by} if known is not None and known.made_by else {}
     if comparison is not None:
         shown |= {"noise": f"{comparison.noise:g}", "initial error": f"{comparison.initial_error:g}"}
+        if comparison.momentum:
+            shown |= {"momentum": f"{comparison.momentum:g}{' (Nesterov)' if comparison.nesterov else ''}"}
     return shown
 
 

@@ -25,6 +25,7 @@ from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
 from eigencurve.studio.view import CurvesView, curves_view, problem_of
 from eigencurve.theory.quadratic import NoisyQuadratic
+from eigencurve.theory.stability import stable_rate_formula
 
 # Seconds between checks whether the search has finished, and the largest number of lines in a CSV file.
 POLL_SECONDS = 0.5
@@ -65,7 +66,7 @@ def _page(settings: Settings, subject: Subject) -> None:
     best = _searches().ask(*question) if settings.best else None
     curves = curves_view(settings, subject, best)
     _rates(curves, settings)
-    _losses(loss_view(*question, curves.compared, settings.scale), settings, 2 / spectrum.L)
+    _losses(loss_view(*question, curves.compared, settings.scale), settings, question[0].stable_rate)
     if settings.best and best is None:
         _wait(*question)
     _take(curves, settings)
@@ -134,19 +135,23 @@ def _losses(losses: LossView, settings: Settings, limit: float) -> None:
     _chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
     st.html(html_table([_loss_row(row) for row in losses.rows]))
     if any(row.diverges for row in losses.rows):
-        st.warning(texts.DIVERGES.format(limit=limit))
-    st.caption(
-        f"The lower bound after the last step is {losses.bound[-1]:.4g}. {texts.BOUND.format(max_lr=losses.max_lr)}"
-    )
+        formula = stable_rate_formula(settings.momentum, settings.nesterov)
+        st.warning(texts.DIVERGES.format(formula=formula, limit=limit))
+    if losses.bound is None:
+        st.caption(texts.NO_BOUND)
+    else:
+        st.caption(
+            f"The lower bound after the last step is {losses.bound[-1]:.4g}. {texts.BOUND.format(max_lr=losses.max_lr)}"
+        )
     st.caption(texts.ERROR.format(error=100 * losses.error))
 
 
 def _loss_row(row: LossRow) -> dict[str, str]:
-    ratio = f"{row.ratio:.3f}" if math.isfinite(row.ratio) else "–"
+    finite = row.ratio is not None and math.isfinite(row.ratio)
     return {
         "schedule": LABELS[row.name],
         "loss": "diverges" if row.diverges else f"{row.loss:.4g}",
-        "÷ bound": ratio,
+        **({} if row.ratio is None else {"÷ bound": f"{row.ratio:.3f}" if finite else "–"}),
         "bias": "–" if row.diverges else f"{row.bias:.4g}",
         "variance": "–" if row.diverges else f"{row.variance:.4g}",
         "peak rate": f"{row.peak:.4g}",
@@ -171,7 +176,9 @@ def _take(view: CurvesView, settings: Settings) -> None:
     if name == BEST:
         st.caption(texts.SCALED)
     framework_control()
-    source = view.recipes.get(name) or SavedSchedule(Path(f"{name}.json"), schedule, settings.weight_decay)
+    source = view.recipes.get(name) or SavedSchedule(
+        Path(f"{name}.json"), schedule, settings.weight_decay, settings.momentum, settings.nesterov
+    )
     st.code(snippet(settings.framework, source), language="python")
     st.caption(texts.SHARED_WITHOUT_FILE if settings.source == "upload" else texts.SHARED)
 

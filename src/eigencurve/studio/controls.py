@@ -15,10 +15,24 @@ from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts
 from eigencurve.studio.source import MOST_MEGABYTES, Upload, read_upload
-from eigencurve.studio.state import AXES, KINDS, MOST_SCHEDULES, MOST_STEPS, SOURCES, Settings, from_params
+from eigencurve.studio.state import (
+    AXES,
+    KINDS,
+    MOST_MOMENTUM,
+    MOST_SCHEDULES,
+    MOST_STEPS,
+    SOURCES,
+    Settings,
+    from_params,
+)
 
 SOURCE_NAMES = {"zoo": "Measured networks (zoo)", "power_law": "Power law", "upload": "Your own file"}
-SCALE_NAMES = {"best": "best rate of each schedule", "theory": "1/L", "given": "your learning rate"}
+SCALE_NAMES = {
+    "best": "best rate of each schedule",
+    "theory": "half the stability limit",
+    "given": "your learning rate",
+}
+MOMENTA = ("0", "0.9", "other")
 FRAMEWORK_NAMES = {
     "torch": "PyTorch",
     "lightning": "Lightning",
@@ -169,7 +183,7 @@ def _run_controls(values: dict[str, Any]) -> None:
         values[name] = st.number_input(
             label, 1, MOST_STEPS, _initial(name), step=1, key=_key(name), help=texts.HELP[name]
         )  # fmt: skip
-    values["lr"] = _rate("Initial learning rate", "lr", 1e-12, 0.01)
+    values["lr"] = _number("Initial learning rate", "lr", 1e-12, 0.01)
     kept = st.session_state["kept"]
     free = st.checkbox(
         "Keep the default final rate", st.session_state["opened_with"]["min_lr"] is None, key="set_free",
@@ -177,13 +191,13 @@ def _run_controls(values: dict[str, Any]) -> None:
     )  # fmt: skip
     if not free:
         kept["min_lr"] = kept["min_lr"] or 0.0
-    values["min_lr"] = None if free else _rate("Final learning rate", "min_lr", 0.0, 0.001)
+    values["min_lr"] = None if free else _number("Final learning rate", "min_lr", 0.0, 0.001)
 
 
-def _rate(label: str, name: str, least: float, step: float) -> float:
-    """A number field for a learning rate."""
+def _number(label: str, name: str, least: float, step: float, most: float = 1e6) -> float:
+    """A number field."""
     chosen = st.number_input(
-        label, least, 1e6, _initial(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
+        label, least, most, _initial(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
 
@@ -202,5 +216,22 @@ def _schedule_controls(values: dict[str, Any]) -> None:
 
 def _comparison_controls(values: dict[str, Any]) -> None:
     values["noise"] = _slider("Gradient noise σ²", "noise")
+    _momentum_controls(values)
     values["scale"] = _radio("Peak rate on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
     values["best"] = st.toggle("Search the best schedule", _initial("best"), key=_key("best"), help=texts.HELP["best"])
+
+
+def _momentum_controls(values: dict[str, Any]) -> None:
+    """The momentum: none, 0.9 or any other value; with momentum, also whether it is Nesterov's."""
+    before = f"{st.session_state['opened_with']['momentum']:g}"
+    place = MOMENTA.index(before) if before in MOMENTA else len(MOMENTA) - 1
+    chosen = st.radio(
+        "Momentum", MOMENTA, place, key="set_momentum_choice", help=texts.HELP["momentum"], horizontal=True
+    )
+    momentum = (
+        _number("Value of the momentum", "momentum", 0.0, 0.05, MOST_MOMENTUM) if chosen == "other" else float(chosen)
+    )
+    nesterov = momentum > 0 and st.toggle(
+        "Nesterov momentum", _initial("nesterov"), key=_key("nesterov"), help=texts.HELP["nesterov"]
+    )
+    values["momentum"], values["nesterov"] = momentum, nesterov

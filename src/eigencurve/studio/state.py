@@ -21,6 +21,7 @@ AXES = ("linear", "log")
 # There are only so many colours that everybody can tell apart.
 MOST_SCHEDULES = 6
 MOST_STEPS = 10_000_000
+MOST_MOMENTUM = 0.999
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class Settings:
         beta: Ratio of the edges of a group; 1 is the limit of fine groups.
         allocation: How steps are divided among groups, ``"sqrt"`` or ``"optimal"``.
         noise: Gradient noise σ² of the quadratic. Its initial errors are 1.
-        scale: Peak rate on the quadratic: ``"best"`` for each schedule, the ``"theory"``'s 1/L, or as ``"given"``.
+        momentum: Momentum of SGD, on the quadratic and in the generated code.
+        nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
+        scale: Peak rate on the quadratic: ``"best"`` for each schedule, half the largest stable rate, which is the
+            ``"theory"``'s 1/L without momentum, or as ``"given"``.
         schedules: Kinds of schedules to draw.
         best: Whether to search for the numerically best schedule.
         axis: Time axis, ``"linear"`` or ``"log"``.
@@ -60,6 +64,8 @@ class Settings:
     beta: float = 2.0
     allocation: str = "sqrt"
     noise: float = 1e4
+    momentum: float = 0.0
+    nesterov: bool = False
     scale: str = "best"
     schedules: tuple[str, ...] = ("eigencurve", "cosine", "linear", "step_decay")
     best: bool = False
@@ -200,6 +206,8 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "beta": _between(1.0, 1e6),
     "allocation": _one_of(ALLOCATIONS),
     "noise": _between(0.0, 1e12),
+    "momentum": _between(0.0, MOST_MOMENTUM),
+    "nesterov": _flag,
     "scale": _one_of(SCALES),
     "schedules": _kinds,
     "best": _flag,
@@ -226,8 +234,15 @@ def _law_without_decay(values: Mapping[str, Any]) -> str | None:
     return _check.sentence("studio", "weight_decay", "> 0 for a power law", values["weight_decay"], remedy)
 
 
+def _nesterov_without_momentum(values: Mapping[str, Any]) -> str | None:
+    if not values["nesterov"] or values["momentum"] > 0:
+        return None
+    return _check.sentence("studio", "momentum", "> 0 with nesterov=1", values["momentum"])
+
+
 CLASHES: dict[tuple[str, ...], Callable[[Mapping[str, Any]], str | None]] = {
     ("epochs", "steps_per_epoch"): _too_long,
     ("lr", "min_lr"): _rising,
     ("weight_decay",): _law_without_decay,
+    ("momentum", "nesterov"): _nesterov_without_momentum,
 }

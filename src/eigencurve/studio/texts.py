@@ -30,9 +30,11 @@ HELP = {
     "size, as in the paper. “optimal”: the division that minimises the paper's bound on the noise.",
     "noise": "Gradient noise σ² of the quadratic on which schedules are compared. All initial errors are 1. Without "
     "noise only the speed matters; with strong noise the end of the schedule matters.",
-    "scale": "A quadratic is stable only up to a learning rate of 2/L, where L is the largest eigenvalue. Networks "
-    "often train at higher rates. You can therefore compare the shapes at the best rate of each schedule, at the "
-    "theory's 1/L, or at your own rate.",
+    "momentum": "Momentum of SGD, on the quadratic and in the generated code. There is no certificate with momentum.",
+    "nesterov": "Use Nesterov momentum, as in PyTorch, instead of heavy ball.",
+    "scale": "A quadratic is stable only up to a learning rate of 2/L, where L is the largest eigenvalue; momentum "
+    "changes this limit. Networks often train at higher rates. You can therefore compare the shapes at the best rate "
+    "of each schedule, at half the limit (the theory's 1/L), or at your own rate.",
     "schedules": "Schedules to draw and compare.",
     "best": "Search numerically for the schedule with the lowest expected loss. It takes about a second, and you can "
     "keep using the page meanwhile.",
@@ -54,7 +56,12 @@ RATES = (
 BOUND = (
     "On a quadratic loss with this spectrum, the expected loss of any schedule can be computed. The grey area is a "
     "**certificate**: no schedule with learning rates up to {max_lr:.3g} can reach it, and this is proven. The gap "
-    "between a curve and the grey area is the most that a better schedule could gain."
+    "between a curve and the grey area is the most that a better schedule could gain. The bound is exact."
+)
+NO_BOUND = (
+    "On a quadratic loss with this spectrum, the expected loss of any schedule can be computed. There is no "
+    "certificate with momentum, so nothing is proven about how much a better schedule could gain. The numerically best "
+    "schedule is the best one that a search finds."
 )
 EXTRA_TERM = (
     "For long runs, the theory guarantees that Eigencurve's loss is at most about this many times the best possible "
@@ -62,11 +69,11 @@ EXTRA_TERM = (
 )
 ERROR = (
     "Losses are computed in blocks of steps on a coarsened spectrum, at two resolutions that differ by at most "
-    "{error:.2g} %; the finer one is shown. The bound is exact."
+    "{error:.2g} %; the finer one is shown."
 )
 DIVERGES = (
-    "“diverges”: at this learning rate the quadratic is unstable (the limit is 2/L = {limit:.3g}). Networks often "
-    "train well at such rates; to compare the shapes, use the best rate of each schedule."
+    "“diverges”: at this learning rate the quadratic is unstable (the limit is {formula} = {limit:.3g}). Networks "
+    "often train well at such rates; to compare the shapes, use the best rate of each schedule."
 )
 NO_FILE = "Upload a spectrum in the sidebar (on a phone, tap the arrows at the top left), or choose another source."
 NO_SCHEDULE = "No schedule selected; Eigencurve is shown."

@@ -40,11 +40,11 @@ class CurvesView:
 def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, float]:
     """Build the quadratic of the settings, and the highest rate that the bound and the search allow.
 
-    That rate is 2/L, the highest at which no coordinate grows. If the rates are used as given and are higher, it is
-    the given learning rate.
+    That rate is the largest stable one, 2/L without momentum. If the rates are used as given and are higher, it is the
+    given learning rate.
     """
-    problem = NoisyQuadratic(subject.spectrum, settings.noise, initial_error=1.0)
-    stable = 2 / problem.spectrum.L
+    problem = NoisyQuadratic(subject.spectrum, settings.noise, 1.0, settings.momentum, settings.nesterov)
+    stable = problem.stable_rate
     return problem, max(stable, settings.lr) if settings.scale == "given" else stable
 
 
@@ -58,7 +58,10 @@ def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
     chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
     own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
-    return Recipe(kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay)
+    return Recipe(
+        kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay,
+        momentum=settings.momentum, nesterov=settings.nesterov,
+    )  # fmt: skip
 
 
 def curves_view(settings: Settings, subject: Subject, best: Search | None = None) -> CurvesView:

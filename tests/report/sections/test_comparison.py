@@ -25,6 +25,20 @@ def test_a_rate_beyond_the_limit_is_explained():
     assert "higher than 2/L" not in text_of(comparison_section(subject, compared, 1.0, lr=limit))
 
 
+@pytest.mark.parametrize(("nesterov", "kind"), [(False, "heavy-ball momentum 0.9"), (True, "Nesterov momentum 0.9")])
+def test_with_momentum_there_is_no_certificate(nesterov, kind):
+    subject = measured_subject()
+    compared = compare_schedules(subject, 30, momentum=0.9, nesterov=nesterov, best=True)
+    section = comparison_section(subject, compared, 1.0, 2 * compared.max_lr, 0.9, nesterov)
+    head, *rows = tables_of(section)["Expected loss per parameter after 30 steps"]
+    assert head == ["schedule", "peak rate", "expected loss", "bias", "variance"]
+    assert rows[0][0] == NUMERICALLY_BEST
+    text = text_of(section)
+    assert kind in text
+    assert "There is no certificate with momentum" in text
+    assert f"higher than {'2(1+m)/((1+2m)L)' if nesterov else '2(1+m)/L'} = {compared.max_lr:.4g}" in text
+
+
 def test_a_diverged_schedule_has_no_numbers():
     subject = measured_subject()
     compared = compare_schedules(subject, 3000, lr=2.0)

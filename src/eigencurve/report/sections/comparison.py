@@ -9,11 +9,14 @@ from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, figure, note, paragraph, table
 from eigencurve.report.svg import inline_svg
 from eigencurve.theory.comparison import Comparison, ComparisonRow
+from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
 
 MOST_CURVES = 6
 
 
-def comparison_section(subject: Subject, compared: Comparison, noise: float, lr: float) -> Section:
+def comparison_section(
+    subject: Subject, compared: Comparison, noise: float, lr: float, momentum: float = 0.0, nesterov: bool = False
+) -> Section:
     """Build the section that compares schedules.
 
     Args:
@@ -21,23 +24,34 @@ def comparison_section(subject: Subject, compared: Comparison, noise: float, lr:
         compared: Expected losses of the schedules.
         noise: Gradient noise σ² of the comparison.
         lr: Peak learning rate of the schedule that the report is about.
+        momentum: Momentum of SGD in the comparison.
+        nesterov: Whether it is Nesterov momentum.
     """
-    limit = 2 / subject.spectrum.L
+    limit, formula = (
+        largest_stable_rate(subject.spectrum.L, momentum, nesterov),
+        stable_rate_formula(momentum, nesterov),
+    )
+    kind = f" with {'Nesterov' if nesterov else 'heavy-ball'} momentum {momentum:g}" if momentum else ""
+    certificate = (
+        "The certificate is a lower bound: no schedule with rates up to that limit can have a lower expected loss. The"
+        " distance to it is the most that a better schedule could gain."
+        if compared.lower_bound is not None
+        else "There is no certificate with momentum: how much a better schedule could gain is not known."
+    )
     blocks = [
         paragraph(
             "On a quadratic loss with this spectrum and gradient noise of covariance σ²H"
-            f" (σ² = {noise:g}), the expected final loss of SGD can be computed exactly for any schedule. Each schedule"
-            f" runs at its best peak rate up to {compared.max_lr:.4g}. The certificate is a lower bound: no schedule"
-            " with rates up to that limit can have a lower expected loss. The distance to it is the most that a better"
-            " schedule could gain."
+            f" (σ² = {noise:g}), the expected final loss of SGD{kind} can be computed exactly for any schedule. Each"
+            f" schedule runs at its best peak rate up to {compared.max_lr:.4g}. {certificate}"
         )
     ]
     if lr > limit:
         blocks.append(
             note(
-                f"The schedule above has a peak rate of {lr:g}, which is higher than 2/L = {limit:.4g}. Plain SGD"
-                " diverges on this quadratic at such rates. Networks often tolerate them, because their curvature"
-                " adapts to the rate; the quadratic does not model that part of training."
+                f"The schedule above has a peak rate of {lr:g}, which is higher than {formula} = {limit:.4g}."
+                f" {'SGD' if momentum else 'Plain SGD'} diverges on this quadratic at such rates. Networks often"
+                " tolerate them, because their curvature adapts to the rate; the quadratic does not model that part of"
+                " training."
             )
         )
     return Section(
@@ -53,7 +67,8 @@ def _figure(compared: Comparison) -> Markup:
     losses = ", ".join(f"{row.name} {row.loss:.4g}" for row in _finite(compared))
     bound = "" if compared.lower_bound is None else f" Certificate: {compared.lower_bound:.4g}."
     picture = inline_svg(losses_figure(compared), "losses", f"Bar chart of expected losses: {losses}.{bound}")
-    return figure(picture, "Expected losses, the lowest on top. No schedule can end to the left of the dashed line.")
+    line = "" if compared.lower_bound is None else " No schedule can end to the left of the dashed line."
+    return figure(picture, f"Expected losses, the lowest on top.{line}")
 
 
 def _table(compared: Comparison) -> Markup:
@@ -61,7 +76,9 @@ def _table(compared: Comparison) -> Markup:
     if compared.lower_bound is not None:
         rows.append(["certificate", f"{compared.max_lr:.4g}", f"{compared.lower_bound:.5g}", "", "", ""])
     columns = ["schedule", "peak rate", "expected loss", "bias", "variance", "above the certificate"]
-    return table(f"Expected loss per parameter after {compared.total_steps:,} steps", columns, rows)
+    used = slice(None) if compared.lower_bound is not None else slice(-1)
+    title = f"Expected loss per parameter after {compared.total_steps:,} steps"
+    return table(title, columns[used], [row[used] for row in rows])
 
 
 def _cells(row: ComparisonRow) -> list[str]:
