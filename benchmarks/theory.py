@@ -40,13 +40,14 @@ def losses():
 
 def search():
     spectrum = ec.PowerLaw(1.5, 5e-4, 180.0).spectrum(128)
-    for noise in (1.0, 1e4):
-        q = ec.NoisyQuadratic(spectrum, noise, 1.0)
-        q.search_best(10, 2 / spectrum.L)  # compile
+    for noise, momentum in ((1.0, 0.0), (1e4, 0.0), (1e4, 0.9)):
+        q = ec.NoisyQuadratic(spectrum, noise, 1.0, momentum)
+        q.search_best(10, q.stable_rate)  # compile
         start = time.perf_counter()
-        found = q.search_best(39_100, 2 / spectrum.L)
+        found = q.search_best(39_100, q.stable_rate)
         seconds = time.perf_counter() - start
-        print(f"best schedule, 39,100 steps x 128, noise {noise:<8g} {seconds:>20.2f} s    {found.status}")
+        case = f"noise {noise:g}, momentum {momentum:g}"
+        print(f"best schedule, 39,100 steps x 128, {case:<26} {seconds:>20.2f} s    {found.status}")
 
 
 def lengths():
