@@ -129,7 +129,7 @@ class _ProbeLoop:
 
     def __init__(self, operator: LanczosOperator, settings: EstimateSettings) -> None:
         self.operator, self.settings = operator, settings
-        self.settling = Settling(settings.weight_decay, settings.total_steps, operator.dtype)
+        self.settling = Settling(settings.weight_decay, settings.total_steps, operator.dtype, operator.dim)
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
@@ -223,21 +223,19 @@ class _ProbeLoop:
 def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> SpectrumEstimate:
     settings, dim = loop.settings, loop.operator.dim
     rules = [gauss_quadrature(run.alphas, run.betas) for run in runs]
-    spectra = [
-        Spectrum(*rule) if run.exact else loop.settling.spectrum(run.alphas, run.betas)
-        for run, rule in zip(runs, rules, strict=True)
-    ]
+    probes = [loop.settling.sharpened(run.alphas, run.betas, run.exact) for run in runs]
     spectrum = Spectrum(
-        np.concatenate([probe.eigenvalues for probe in spectra]), np.concatenate([probe.weights for probe in spectra]),
+        np.concatenate([probe.spectrum.eigenvalues for probe in probes]),
+        np.concatenate([probe.spectrum.weights for probe in probes]),
         dim,
-    )  # fmt: skip
+    )
     return SpectrumEstimate(
         spectrum=spectrum,
         nodes=frozen(np.concatenate([nodes for nodes, _ in rules])),
         weights=frozen(np.concatenate([weights for _, weights in rules]) / len(rules)),
         alphas=tuple(run.alphas for run in runs),
         betas=tuple(run.betas for run in runs),
-        octaves=octave_shares(spectrum, spectra, _earlier(runs, loop.settling), settings.weight_decay, dim),
+        octaves=octave_shares(spectrum, probes, _earlier(runs, loop.settling), settings.weight_decay, dim),
         num_products=sum(run.num_products for run in runs),
         num_distinct=sum(run.num_distinct for run in runs),
         reason=loop.reason,
@@ -252,7 +250,7 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
 def _earlier(runs: list[LanczosRun], settling: Settling) -> list[Spectrum]:
     """Spectrum of each probe after three quarters of its steps, for probes that are not exact."""
     counted = [(run, int(COMPARED_FROM * len(run.alphas))) for run in runs if not run.exact and len(run.alphas) > 3]
-    return [settling.spectrum(run.alphas[:count], run.betas[:count]) for run, count in counted]
+    return [settling.sharpened(run.alphas[:count], run.betas[:count]).spectrum for run, count in counted]
 
 
 def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun:
