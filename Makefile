@@ -45,7 +45,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.demo ## measure a small network's spectrum and race its schedule on handwritten digits
-	$(BIN)/python -m eigencurve.experiments.studies.demo demo-output
+	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -1,8 +1,7 @@
-"""Time spent waiting for images, as a share of the time spent training on them: ``python -m benchmarks.reading``.
+"""Time spent waiting for images, relative to the time spent training on them: ``python -m benchmarks.reading``.
 
-Two ways of reading: CIFAR's, where the bytes are in memory and each batch is picked, cropped, mirrored and normalised
-on the same core that trains; and ImageNet's, where JPEG files (generated here, 500 × 375 pixels) are decoded by a
-thread beside the training. One thread trains.
+CIFAR images are in memory; each batch is selected, cropped, flipped and normalised on the core that trains. ImageNet
+images are JPEG files (generated here, 500 × 375 pixels) that another thread decodes. One thread trains.
 """
 
 import tempfile
@@ -31,7 +30,7 @@ IMAGENET = (("imagenet_resnet18", 8), ("imagenet_resnet18", 4))
 
 
 def training_step(name, num_classes, divisor):
-    """A function that takes one SGD step on a batch."""
+    """A function that does one SGD step on a batch."""
     model = build(name, num_classes, divisor)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, weight_decay=5e-4)
 
@@ -44,7 +43,7 @@ def training_step(name, num_classes, divisor):
 
 
 def waiting_and_training(batches, step):
-    """Seconds in which the loop waits for the next batch, and seconds in which it trains; the first batch warms up."""
+    """Seconds spent waiting for the next batch, and seconds spent training; the first batch is a warm-up."""
     waiting = training = 0.0
     for number in range(NUM_BATCHES):
         begun = time.perf_counter()
@@ -71,7 +70,7 @@ def from_files(folder, batch_size=32):
 
 
 def write_files(folder, num=64):
-    """JPEG files of about the size and detail of photographs."""
+    """Write JPEG files with about the size and detail of photographs."""
     rng = np.random.default_rng(0)
     for i in range(num):
         kind = Path(folder) / f"class{i % 8}"

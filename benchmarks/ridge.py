@@ -1,8 +1,8 @@
-"""Ridge regression's SGD against a plain NumPy loop, as a ratio in one run: ``python -m benchmarks.ridge``.
+"""Compiled SGD for ridge regression compared with a plain NumPy loop: ``python -m benchmarks.ridge``.
 
-Rows of the shape of a4a (4,781 rows, 123 binary features, 14 of them set), or a4a itself where EIGENCURVE_DATA has
-it; schedules spread over the experiment's own grid. The plain loop does what the formula says with dense vectors, one
-schedule at a time, its rates computed beforehand; both see the same samples and end at the same weights.
+The data is a4a if EIGENCURVE_DATA has it, otherwise random rows of the same shape (4,781 rows, 123 binary features, 14
+of them set). The schedules are spread over the experiment's own grid. The plain loop uses dense vectors and runs one
+schedule at a time with precomputed rates; both see the same samples and end at the same weights.
 """
 
 import time
@@ -26,7 +26,7 @@ def like_a4a():
 
 
 def best_of_three(call):
-    """The result, and the shortest of three times, which other work on the machine disturbs least."""
+    """The result, and the shortest of three times, which is the least disturbed by other work on the machine."""
     times = []
     for _ in range(3):
         start = time.perf_counter()

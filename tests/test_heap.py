@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 
 from eigencurve._heap import keep_freed_memory
-from eigencurve.experiments.engine.workers import Workers, results
+from eigencurve.experiments.engine.pool import results
+from eigencurve.experiments.engine.request import Workers
 
 linux = pytest.mark.skipif(
     sys.platform != "linux" or platform.libc_ver()[0] != "glibc", reason="the C library is not glibc"
@@ -33,15 +33,19 @@ def kept_faults():
     return faults()
 
 
+def count(_task):
+    return faults()
+
+
 def worker_faults():
-    return max(results(Workers(2), (joblib.delayed(faults)() for _ in range(2))))
+    return max(results(Workers(2), count, iter(("first", "second"))))
 
 
 def counted(way):
     """What ``way`` counts in a process of its own, from the thresholds that glibc begins with."""
     program = f"from tests.test_heap import {way}; print({way}())"
     fixed = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072"}
-    fixed["PYTHONPATH"] = str(Path(__file__).parents[1])
+    fixed["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     ended = subprocess.run([sys.executable, "-c", program], env=fixed, capture_output=True, text=True, check=True)
     return int(ended.stdout)
 
@@ -60,4 +64,4 @@ def test_elsewhere_it_says_that_it_could_not(monkeypatch):
 @pytest.mark.parametrize("workers", [Workers(1), Workers(2, "sequential")])
 def test_this_process_is_left_as_it_is(workers, monkeypatch):
     monkeypatch.setattr("eigencurve._heap.ctypes.CDLL", None)  # would raise
-    assert sorted(results(workers, (joblib.delayed(abs)(-n) for n in range(3)))) == [0, 1, 2]
+    assert sorted(results(workers, abs, iter((0, -1, -2)))) == [0, 1, 2]

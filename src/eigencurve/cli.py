@@ -1,7 +1,7 @@
-"""The command line: parse, call one public function, print.
+"""The command line.
 
-Each command is a module of :mod:`eigencurve.commands` and is imported when it is called, so that ``--help`` and
-completion answer at once.
+Each command is a module of :mod:`eigencurve.commands`. It is imported only when it is called, which keeps ``--help``
+and shell completion fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ app = new_app(cls=LazyGroup, invoke_without_command=True, add_completion=True)
 
 def _version(asked: bool) -> None:
     if asked:
-        from eigencurve import __version__  # reads the installed package's metadata: not for every start
+        from eigencurve import __version__  # slow: reads the metadata of the installed package
 
         typer.echo(__version__)
         raise typer.Exit
@@ -26,24 +26,24 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001 -- its callback answers
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    version: Annotated[  # noqa: ARG001 -- handled by its callback
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001 -- LazyGroup.main takes it out of the words, wherever it stands
-        bool, typer.Option("--debug", help="Show the traceback of an error; accepted after any command, too.")
+    debug: Annotated[  # noqa: ARG001 -- LazyGroup.main removes it, wherever it occurs
+        bool, typer.Option("--debug", help="Show the traceback of an error. You can also pass it after a command.")
     ] = False,
 ) -> None:
-    """The learning-rate schedule that the curvature of your loss calls for.
+    """Learning-rate schedules from the curvature of your loss.
 
     \b
-    From a model to its schedule:
+    Measure a model and get its schedule:
       eigencurve estimate my_project:problem -o spectrum.npz
       eigencurve schedule spectrum.npz --epochs 100 --steps-per-epoch 391 --lr 0.1
       eigencurve schedule spectrum.npz --steps 39100 --lr 0.1 --code torch
-    Without a measurement, from a shipped spectrum or an assumed power law:
+    Or start from a measured network of the zoo, or from an assumed power law:
       eigencurve schedule resnet20_cifar10 --steps 39100 --lr 0.1
       eigencurve schedule --power-law 1.5 --kappa 1e5 --steps 39100 --lr 0.1
-    How good is it, and all of it on one page:
+    Compare it with other schedules, or put everything on one page:
       eigencurve compare spectrum.npz --steps 39100
       eigencurve report spectrum.npz --steps 39100 --lr 0.1 -o report.html
     """

@@ -1,109 +1,58 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
-from typer.testing import CliRunner
 
-from eigencurve.cli import app
-from eigencurve.experiments.registry import REGISTRY, entry
-from eigencurve.runs.store import Store
+from eigencurve.experiments.engine.request import Request
+from eigencurve.experiments.registry import REGISTRY, Entry, entry_named
 
-ROWS = "\n".join(f"{(-1) ** i} {1 + i % 3}:{1 + i % 2} {5 + i % 4}:0.5" for i in range(40)) + "\n"
+EXTRAS = ("joblib", "matplotlib", "torch", "sklearn", "PIL")
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    (tmp_path / "rows").write_text(ROWS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(*words):
-    return CliRunner().invoke(app, ["reproduce", *words])
-
-
-ONE = ("ridge", "--data", "rows", "--epochs", "1", "--backend", "sequential", "--workers", "1")
-
-
-def test_the_list_says_what_each_needs():
-    result = run()
-    assert result.exit_code == 0
-    listed = json.loads(run("--json").stdout)
-    assert [e["name"] for e in listed] == list(REGISTRY)
-    assert all(e["needs"] and e["shows"] for e in listed)
-
-
-def test_a_table_is_made_from_the_store_and_again_without_running(here):
-    first = run(*ONE, "--json")
-    assert first.exit_code == 0, first.output
-    found = json.loads(first.stdout)
-    assert len(found["tables"]["1"]) == 12
-    for row in found["tables"]["1"]:
-        assert len(row["fresh"]) + row["fresh_diverged"] == 5
-    rows = Store(here / "eigencurve.sqlite").rows(found["experiment"])
-    assert run(*ONE, "--json").stdout == first.stdout
-    assert Store(here / "eigencurve.sqlite").rows(found["experiment"]) == rows
-
-
-def test_the_page_and_its_figures_are_written(here):
-    assert run(*ONE, "--output", "out").exit_code == 0
-    text = (here / "out" / "ridge.md").read_text()
-    assert text.startswith("# Ridge regression on rows")
-    assert "## 1 epoch\n" in text
-    assert "Best on fresh seeds: " in text
-    assert text.count("| Eigencurve") == 4
-    for name in ("ridge_spectrum.png", "ridge_curves.png"):
-        assert (here / "out" / name).read_bytes()[:4] == b"\x89PNG"
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("sledge",), 2, "'name' must be one of ridge"),
-        (("ridge", "--backend", "threads"), 2, "'backend' must be one of"),
-        (("ridge", "--data", "rows", "--epochs", "0"), 2, "'epochs' must be >= 1"),
-        (("ridge", "--data", "missing"), 1, "missing"),
-        (("ridge", "--data", "bad"), 2, "line 1: 'x' is not index:value"),
-        (("ridge", "--data", "rows", "--store", "rows"), 2, "a store of eigencurve's results"),
-        (("--nonsense",), 2, "nonsense"),
-    ],
-)
-def test_errors_are_one_line(words, code, message, here):
-    (here / "bad").write_text("1 x\n")
-    result = run(*words)
-    assert result.exit_code == code
-    assert message in result.stderr
-    assert "Traceback" not in result.output
-    if words[0] != "--nonsense":
-        assert len(result.stderr.strip().splitlines()) == 1
-    assert (here / "rows").read_text() == ROWS
-
-
-def test_a_table_of_the_theory_is_made_and_written(here, monkeypatch):
-    """Two random problems in place of thousands: the table is tested in test_theory_tables.py, here the command."""
-    monkeypatch.setattr("eigencurve.experiments.theory.tightness.NUM_PROBLEMS", 2, raising=True)
-    result = run("tightness", "--output", "out")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("# How tight the paper's bounds are")
-    assert (here / "out" / "theory" / "tightness.md").exists()
-    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
-    missing = run("best")
-    assert missing.exit_code == 2
-    assert "Set EIGENCURVE_DATA" in missing.stderr
-
-
-def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="'name' must be one of"):
-        CliRunner().invoke(app, ["reproduce", "sledge", "--debug"], catch_exceptions=False)
-
-
-def test_the_installed_command_prints_its_version():
-    result = subprocess.run([sys.executable, "-m", "eigencurve.cli", "--version"], capture_output=True, text=True)
-    assert result.returncode == 0
-    assert result.stdout.strip()
+@pytest.mark.parametrize("entry", REGISTRY.values(), ids=REGISTRY)
+def test_every_maker_exists(entry):
+    module, _, function = entry.maker.partition(":")
+    assert callable(getattr(import_module(f"eigencurve.experiments.{module}"), function))
+    assert entry.shows
+    assert entry.needs
 
 
 def test_an_unknown_entry_is_refused():
-    with pytest.raises(ValueError, match="'name' must be one of ridge"):
-        entry("nothing")
+    with pytest.raises(ValueError, match="reproduce: 'name' must be one of demo, ridge"):
+        entry_named("nothing")
+
+
+def without_extras(*words):
+    """Run ``eigencurve reproduce`` in a process that cannot import any extra."""
+    program = f"""
+import sys
+for name in {EXTRAS!r}:
+    sys.modules[name] = None
+sys.argv = ["eigencurve", "reproduce", *{words!r}]
+from eigencurve.cli import app
+app()
+"""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+
+def test_the_list_needs_no_extra():
+    result = without_extras("--json")
+    assert result.returncode == 0, result.stderr
+    assert [entry["name"] for entry in json.loads(result.stdout)] == list(REGISTRY)
+
+
+@pytest.mark.parametrize("name", ["demo", "ridge", "rates", "cifar10", "language", "memory-modes"])
+def test_a_missing_extra_is_one_line_that_says_what_to_install(name):
+    result = without_extras(name)
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: reproduce {name}: ")
+    assert line.endswith("is not installed. Run: pip install eigencurve[experiments]")
+    assert any(extra in line for extra in EXTRAS)
+
+
+def test_other_import_errors_are_not_disguised():
+    with pytest.raises(AttributeError):
+        Entry("broken", "", "", "page:no_such_function").make(Request())

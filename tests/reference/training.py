@@ -3,26 +3,26 @@
 import torch
 
 
-def literal_sgd(model, task, recipe, part):
+def literal_sgd(model, task, settings, part):
     """The weights after every step, and the average of weights and statistics, by the formulas alone."""
     velocity, history, steps = {}, [], 0
     average = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    for epoch in range(recipe.epochs):
+    for epoch in range(settings.epochs):
         for batch in task.batches(epoch, 0, part):
             model.zero_grad()
             task.loss(model, batch).backward()
             gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
-            if recipe.max_norm is not None:
+            if settings.max_norm is not None:
                 norm = torch.sqrt(sum((g**2).sum() for g in gradients.values()))
-                gradients = {name: g * min(1.0, recipe.max_norm / float(norm)) for name, g in gradients.items()}
+                gradients = {name: g * min(1.0, settings.max_norm / float(norm)) for name, g in gradients.items()}
             with torch.no_grad():
                 for name, p in model.named_parameters():
-                    change = gradients[name] + recipe.weight_decay * p
-                    velocity[name] = change if steps == 0 else recipe.momentum * velocity[name] + change
-                    p -= recipe.schedule(steps) * velocity[name]
-            if recipe.ema_decay is not None:
+                    change = gradients[name] + settings.weight_decay * p
+                    velocity[name] = change if steps == 0 else settings.momentum * velocity[name] + change
+                    p -= settings.schedule(steps) * velocity[name]
+            if settings.ema_decay is not None:
                 for name, tensor in model.state_dict().items():
-                    decayed = recipe.ema_decay * average[name] + (1 - recipe.ema_decay) * tensor
+                    decayed = settings.ema_decay * average[name] + (1 - settings.ema_decay) * tensor
                     average[name] = decayed if tensor.is_floating_point() else tensor.clone()
             history.append({name: p.detach().clone() for name, p in model.named_parameters()})
             steps += 1

@@ -1,7 +1,8 @@
 import pytest
 
 from eigencurve.report.runs import panels_of
-from eigencurve.runs.store import Origin, Outcome, Run, Store
+from eigencurve.runs.origin import Origin
+from eigencurve.runs.store import Outcome, Run, Store
 
 
 def add(store, experiment, settings, outcomes):

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eigencurve.runs.store import Origin, Outcome, Run, Store, _require_ours, key_of
+from eigencurve.runs.origin import Origin
+from eigencurve.runs.store import Outcome, Run, Store, _require_ours, key_of
 
 ORIGIN = Origin({"python": "3"}, "abc")
 RUN = Run({"lr": 0.1, "epochs": 5, "min_lr": None}, seed=3)

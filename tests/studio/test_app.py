@@ -6,12 +6,12 @@ from html import unescape
 
 import pytest
 from streamlit.testing.v1 import AppTest
+from tests.studio.drawn import losses_of
 
-from eigencurve.studio import texts
+from eigencurve.planning import subject
+from eigencurve.studio import texts, view
 from eigencurve.studio.launch import APP
-from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import KINDS, Settings, to_params
-from eigencurve.studio.view import redraw
 
 SMALL = {"epochs": "10", "steps_per_epoch": "50"}
 
@@ -36,11 +36,6 @@ def losses(page):
     return {row[0]: row[head.index("loss")] for row in rows}
 
 
-def expected(settings):
-    view = redraw(settings, subject_of(settings))
-    return {texts.LABELS[row.name]: "diverges" if row.diverges else f"{row.loss:.4g}" for row in view.losses.rows}
-
-
 def settings_of(page):
     """What the page's address says; the small run's own settings are not the defaults."""
     values = page.query_params.items()
@@ -57,7 +52,7 @@ def test_opens_with_numbers_and_without_messages(page):
     assert not page.error
     assert not page.warning
     assert next(metric.label for metric in page.metric) == "Condition number κ"
-    assert losses(page) == expected(Settings(epochs=10, steps_per_epoch=50))
+    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50))
     assert len(page.get("plotly_chart")) == 3
     assert len(next(tables(page))) == 1 + 19
     assert "ec.eigencurve(spectrum, total_steps=500" in page.code[0].value
@@ -69,7 +64,7 @@ def test_a_moved_slider_shows_the_librarys_numbers():
     page.select_slider(key="set_beta").set_value(1.0).run()
     assert not page.exception
     settings = Settings(epochs=10, steps_per_epoch=50, noise=0.0, beta=1.0)
-    assert losses(page) == expected(settings)
+    assert losses(page) == losses_of(settings)
     assert settings_of(page) == to_params(settings)
 
 
@@ -82,7 +77,7 @@ def test_the_address_restores_every_setting():
     page = opened(**to_params(settings))
     assert not page.exception
     assert not page.warning
-    assert losses(page) == expected(settings)
+    assert losses(page) == losses_of(settings)
     assert settings_of(page) == to_params(settings)
     assert page.radio(key="set_framework").value == "optax"
     assert page.number_input(key="set_min_lr").value == 0.0007
@@ -96,7 +91,7 @@ def test_a_bad_address_has_messages_and_defaults():
     shown = [warning.value for warning in page.warning]
     assert len(shown) == 3
     assert "![x]" not in "".join(shown)  # what the address says is text, not an image
-    assert losses(page) == expected(Settings(epochs=10, steps_per_epoch=50))
+    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50))
     page.select_slider(key="set_noise").set_value(1.0).run()
     assert not page.warning
 
@@ -109,7 +104,7 @@ def test_settings_that_do_not_go_together():
     assert "min\\_lr" in page.error[0].value
     page.number_input(key="set_min_lr").set_value(0.05).run()
     assert not page.error
-    assert losses(page) == expected(Settings(epochs=10, steps_per_epoch=50, min_lr=0.05))
+    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50, min_lr=0.05))
 
 
 def test_a_hidden_slider_keeps_its_value():
@@ -161,3 +156,18 @@ def test_code_for_each_framework():
         assert not page.exception
         assert "schedule = ec.cosine(total_steps=500, lr=0.1)" in page.code[0].value
         assert f"eigencurve.adapters.{framework}" in page.code[0].value
+
+
+def test_a_redraw_builds_its_problem_once_and_reads_the_zoo_once(monkeypatch):
+    """A new name is read once however often the page is drawn; a drawing builds one quadratic."""
+    problems, files = [], []
+    build, read = view.NoisyQuadratic, subject.zoo_spectrum
+    monkeypatch.setattr(view, "NoisyQuadratic", lambda *a, **k: problems.append(a) or build(*a, **k))
+    monkeypatch.setattr(subject, "zoo_spectrum", lambda name: files.append(name) or read(name))
+    subject._zoo_spectrum.cache_clear()
+    page = opened(best="1")
+    assert len(problems) == 1
+    page.select_slider(key="set_noise").set_value(1.0).run()
+    assert not page.exception
+    assert len(problems) == 2
+    assert files == ["resnet20_cifar10"]

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eigencurve.planning.loss_view import SCALES
 from eigencurve.studio.state import (
     AXES,
     KINDS,
     MOST_SCHEDULES,
     MOST_STEPS,
-    SCALES,
     SOURCES,
     Settings,
     from_params,
@@ -94,7 +94,7 @@ def test_bad_lists_of_schedules(text):
 def test_an_unknown_parameter_is_named():
     settings, messages = from_params({"colour": "red"})
     assert settings == Settings()
-    assert messages == ("studio: 'address' must be made of the page's settings, got 'colour'. It is left out.",)
+    assert messages == ("studio: there is no setting 'colour'. It is ignored.",)
 
 
 def test_a_long_value_is_cut_in_its_message():

@@ -1,1 +1,1 @@
-"""One module a command. Imported by :mod:`eigencurve.cli` when the command is called."""
+"""The commands, one per module. :mod:`eigencurve.cli` imports a module when its command is called."""

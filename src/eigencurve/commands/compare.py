@@ -1,4 +1,4 @@
-"""``eigencurve compare``: expected losses, and the certificate."""
+"""``eigencurve compare``: expected losses of schedules, and the bound that none can beat."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import read, show_json
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject
-from eigencurve.planning.expectation import comparison_fields, expect
+from eigencurve.commands.sources import required_subject
+from eigencurve.planning.comparison import compare_schedules, comparison_fields
 from eigencurve.planning.recipe import load_schedule
 
 app = new_app()
 EXPLANATION = """\
-loss: expected after the last step, per parameter, on the quadratic of this spectrum; bias is what is left of the
-start, variance what the gradient noise put in. gap: how far above the lower bound, which no schedule can beat."""
+loss: expected loss per parameter after the last step, on a quadratic with this spectrum. It is the sum of bias (left
+from the initial error) and variance (from gradient noise). gap: distance to the lower bound, which none can beat."""
 
 
 @app.command()
@@ -31,19 +31,23 @@ def compare(
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
     initial_error: options.InitialError = 1.0,
-    momentum: Annotated[float, typer.Option(help="Of heavy-ball SGD; there is no lower bound then.")] = 0.0,
-    lr: Annotated[float | None, typer.Option(help="One peak rate for all. Default: each at its own best.")] = None,
+    momentum: Annotated[
+        float, typer.Option(help="Momentum of heavy-ball SGD. With momentum there is no lower bound.")
+    ] = 0.0,
+    lr: Annotated[
+        float | None, typer.Option(help="Peak learning rate of all schedules. Default: the best one of each.")
+    ] = None,
     max_lr: options.MaxLr = None,
-    best: Annotated[bool, typer.Option("--best", help="Search the numerically best schedule, too.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="Also search for the numerically best schedule.")] = False,
     load: Annotated[
-        list[Path] | None, typer.Option(help="A schedule's JSON file to compare, too; may be repeated.")
+        list[Path] | None, typer.Option(help="JSON file of a schedule to include. Can be repeated.")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare schedules by the loss that each is expected to reach.
+    """Compare schedules by their expected loss.
 
-    All schedules run the same number of steps on the noisy quadratic that has the given spectrum. Unless --lr is
-    given, each is taken at the peak rate, up to --max-lr, at which it does best.
+    All schedules run for the same number of steps on a noisy quadratic with the given spectrum. By default each
+    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all.
 
     \b
     Examples:
@@ -51,10 +55,10 @@ def compare(
       eigencurve compare resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
-    compared = expect(subject, total, noise, initial_error, momentum, lr, max_lr, best, own)
+    compared = compare_schedules(subject, total, noise, initial_error, momentum, lr, max_lr, best, own)
     if as_json:
         show_json(comparison_fields(compared))
         return

@@ -1,4 +1,4 @@
-"""``eigencurve estimate``: measure the spectrum of a model."""
+"""``eigencurve estimate``: measure the Hessian spectrum of a model."""
 
 from __future__ import annotations
 
@@ -35,38 +35,51 @@ def estimate(
     problem: Annotated[
         str,
         typer.Argument(
-            metavar="MODULE:FUNCTION", help="The function returns (model, loss_fn, batches); it takes no arguments."
+            metavar="MODULE:FUNCTION", help="Function without arguments that returns (model, loss_fn, batches)."
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help=f"A {SUFFIX_WORDS}.")] = Path("spectrum.npz"),
-    num_steps: Annotated[int, typer.Option(help="The most Lanczos steps of a probe, one product each.")] = 250,
-    num_probes: Annotated[int, typer.Option(help="Random directions to average; one does for a large model.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of the probes.")] = 0,
+    output: Annotated[Path, typer.Option("-o", "--output", help=f"File to write ({SUFFIX_WORDS}).")] = Path(
+        "spectrum.npz"
+    ),
+    num_steps: Annotated[
+        int, typer.Option(help="Maximum number of Lanczos steps per probe; each is one Hessian product.")
+    ] = 250,
+    num_probes: Annotated[
+        int, typer.Option(help="Number of random probes to average; one is enough for a large model.")
+    ] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the probes.")] = 0,
     settle: Annotated[
-        float, typer.Option(help="Stop when the schedule has moved by less than this; 0 takes all steps.")
+        float, typer.Option(help="Stop when the schedule changes by less than this fraction; 0 runs all steps.")
     ] = 0.02,
-    weight_decay: Annotated[float, typer.Option(help="Of the training run that the schedule is for.")] = 5e-4,
-    steps: Annotated[int, typer.Option(help="Length of that run, for --settle.")] = TYPICAL_STEPS,
+    weight_decay: Annotated[
+        float, typer.Option(help="Weight decay of the training run that you want a schedule for.")
+    ] = 5e-4,
+    steps: Annotated[int, typer.Option(help="Number of steps of that training run; used by --settle.")] = TYPICAL_STEPS,
     memory_budget: Annotated[
-        str | None, typer.Option(help="For all vectors, as in 2GB. Default: a quarter of what is free.")
+        str | None,
+        typer.Option(help="Memory for all Lanczos vectors, such as 2GB. Default: a quarter of the free memory."),
     ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A file to save to and to go on from after Ctrl-C or a crash.")
+        Path | None, typer.Option(help="File to save progress to, and to resume from after Ctrl-C or a crash.")
     ] = None,
-    gauss_newton: Annotated[bool, typer.Option("--gauss-newton", help="The Gauss-Newton matrix instead.")] = False,
+    gauss_newton: Annotated[
+        bool, typer.Option("--gauss-newton", help="Measure the Gauss-Newton matrix instead of the Hessian.")
+    ] = False,
     parameters: Annotated[
-        list[str] | None, typer.Option(help="Only parameters of these names, as in 'layer3.*'; may be repeated.")
+        list[str] | None, typer.Option(help="Measure only parameters with names like 'layer3.*'. Can be repeated.")
     ] = None,
-    microbatch: Annotated[int | None, typer.Option(help="The most examples in memory at a time.")] = None,
-    mode: Annotated[str, typer.Option(help="Measure the model in eval or train mode, or keep it as it is.")] = "eval",
+    microbatch: Annotated[int | None, typer.Option(help="Maximum number of examples to process at a time.")] = None,
+    mode: Annotated[
+        str, typer.Option(help="Mode of the model during the measurement: eval, train, or keep (unchanged).")
+    ] = "eval",
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
-    """Measure the spectrum of a PyTorch model's loss.
+    """Measure the Hessian spectrum of a PyTorch model.
 
-    MODULE is imported with the current folder on Python's path. The model should be trained or nearly so; a few
-    hundred examples do. loss_fn(model(x), y) is the mean over a batch; batches are a tuple of tensors (x, y), a list
-    of such pairs, or a DataLoader.
+    MODULE is imported with the current folder on Python's path. The model should be trained, at least partly. A few
+    hundred examples are enough. loss_fn(model(x), y) must return the mean over the batch. batches is a tuple of
+    tensors (x, y), a list of such pairs, or a DataLoader.
 
     \b
     Examples:
@@ -97,17 +110,17 @@ def estimate(
 
 
 def load_problem(word: str) -> tuple[Any, Any, Any]:
-    """What the function named ``module:function`` returns, with the current folder importable."""
+    """Import ``module:function`` with the current folder on the path, and return what the function returns."""
     module_name, colon, name = word.partition(":")
     if not (module_name and colon and name):
-        raise ValueError(f"'MODULE:FUNCTION' must be such as my_project.training:problem, got {word!r}.")
+        raise ValueError(f"'MODULE:FUNCTION' must look like my_project.training:problem, got {word!r}.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.startswith(error.name):
-            raise ValueError(f"there is no module {error.name!r} here or on Python's path.") from None
+            raise ValueError(f"no module named {error.name!r} in the current folder or on Python's path.") from None
         raise
     function = getattr(module, name, None)
     if not callable(function):
@@ -115,14 +128,16 @@ def load_problem(word: str) -> tuple[Any, Any, Any]:
     try:
         made = function()
     except Exception as error:
-        raise RuntimeError(f"{word} failed with {type(error).__name__}: {error} (--debug shows where)") from error
+        raise RuntimeError(
+            f"{word} failed with {type(error).__name__}: {error} (pass --debug for the traceback)"
+        ) from error
     if not isinstance(made, tuple) or len(made) != 3:
         raise ValueError(f"{word} must return (model, loss_fn, batches), got {_kind(made)}.")
     return made
 
 
 def size_of(text: str) -> int:
-    """A number of bytes such as ``2GB``, ``500 MB``, ``1.5GiB`` or ``1000000``.
+    """Parse a number of bytes such as ``2GB``, ``500 MB``, ``1.5GiB`` or ``1000000``.
 
     >>> size_of("1.5GiB"), size_of("2GB")
     (1610612736, 2000000000)

@@ -1,4 +1,4 @@
-"""``eigencurve optimal``: the best schedule that can be found, and what none can beat."""
+"""``eigencurve optimal``: the numerically best schedule, and the bound that none can beat."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_writable, show_json, write
-from eigencurve.commands.schedule import SCHEDULE_SUFFIXES, schedule_content
+from eigencurve.commands.output import require_writable, schedule_content, show_json, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject
+from eigencurve.commands.sources import required_subject
+from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.theory.quadratic import NoisyQuadratic
 
 app = new_app()
@@ -32,14 +32,14 @@ def optimal(
     as_json: options.AsJson = False,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write .json, .csv, .png, .svg or .pdf; may be repeated."),
+        typer.Option("-o", "--output", help="File to write (.json, .csv, .png, .svg or .pdf). Can be repeated."),
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Search the numerically best schedule and its certificate.
+    """Search for the numerically best schedule.
 
-    The certificate is a loss that no schedule with rates up to --max-lr can be expected to beat. `eigencurve
-    schedule --load best.json --code torch` turns what was found into code.
+    The output includes a certificate: a lower bound on the expected loss of every schedule with rates up to --max-lr.
+    To use the schedule, write it with -o best.json and run `eigencurve schedule --load best.json --code torch`.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def optimal(
     """
     files = output or []
     require_writable(files, SCHEDULE_SUFFIXES, force)
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     limit = 2 / subject.spectrum.L if max_lr is None else max_lr
     found = NoisyQuadratic(subject.spectrum, noise, initial_error).search_best(total, limit)
@@ -59,8 +59,8 @@ def optimal(
     else:
         typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, rates up to {limit:.4g}")
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")
-        typer.echo(f"  certificate     {found.lower_bound:.4g}  no schedule can be expected to end below this")
-        typer.echo(f"  gap             {found.gap:.2%}  at most this much is left to gain")
+        typer.echo(f"  certificate     {found.lower_bound:.4g}  lower bound for every schedule")
+        typer.echo(f"  gap             {found.gap:.2%}  the most that a better schedule could gain")
         typer.echo(f"  search          {found.status}")
         typer.echo(f"\n{found.schedule.preview()}")
     for path, content in zip(files, contents, strict=True):

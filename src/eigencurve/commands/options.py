@@ -1,4 +1,4 @@
-"""Options that several commands share, and their completion in a shell."""
+"""Options that several commands share, and their shell completion."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 
 from eigencurve import _check
 from eigencurve.schedules import units
-from eigencurve.spectrum.files import SUFFIXES
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 
 
 def _complete_spectrum(incomplete: str) -> Iterator[str]:
-    """Names of the zoo, files of spectra, and folders on the way to them."""
-    from eigencurve.spectrum.zoo import ZOO  # when the shell asks, and not at every start
+    """Complete names of the zoo, spectrum files, and folders."""
+    from eigencurve.spectrum.zoo import ZOO
 
     yield from (name for name in ZOO if name.startswith(incomplete))
     folder = Path(incomplete).parent if not incomplete.endswith("/") else Path(incomplete)
@@ -43,55 +43,79 @@ def _complete_framework(incomplete: str) -> Iterator[str]:
     yield from (name for name in TEMPLATES if name.startswith(incomplete))
 
 
-SPECTRUM_HELP = f"A file ({', '.join(SUFFIXES)}), a name of the zoo, or - for text or JSON from standard input."
+SPECTRUM_HELP = f"Spectrum: a file ({SUFFIX_WORDS}), a name listed by `eigencurve zoo`, or - for standard input."
 SpectrumWord = Annotated[
     str | None, typer.Argument(metavar="SPECTRUM", help=SPECTRUM_HELP, autocompletion=_complete_spectrum)
 ]
 OneSpectrum = Annotated[str, typer.Argument(metavar="SPECTRUM", help=SPECTRUM_HELP, autocompletion=_complete_spectrum)]
-ZooName = Annotated[str, typer.Argument(metavar="NAME", help="A name of the zoo.", autocompletion=_complete_zoo)]
-PowerLawExponent = Annotated[
-    float | None, typer.Option("--power-law", metavar="ALPHA", help="Assume a power law with this exponent instead.")
+SpectrumFile = Annotated[
+    Path, typer.Argument(metavar="OUTPUT", help=f"File to write ({SUFFIX_WORDS}), or - to print JSON.")
 ]
-Kappa = Annotated[float | None, typer.Option(help="The power law's condition number, L over mu.")]
+ZooName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Name of a spectrum, as listed by `eigencurve zoo`.", autocompletion=_complete_zoo
+    ),
+]
+PowerLawExponent = Annotated[
+    float | None,
+    typer.Option(
+        "--power-law", metavar="ALPHA", help="Assume a power law with this exponent instead of a measured spectrum."
+    ),
+]
+Kappa = Annotated[float | None, typer.Option(help="Condition number L/mu of the power law.")]
 WeightDecay = Annotated[
     float | None,
-    typer.Option(help="Of the training run. Default: what the spectrum was measured with; 5e-4 for a power law."),
+    typer.Option(
+        help="Weight decay of the training run. Default: the value stored with the spectrum; 5e-4 for a power law."
+    ),
 ]
 Kind = Annotated[
-    str, typer.Option(help="eigencurve, cosine, linear, step_decay, …: Tab lists them.", autocompletion=_complete_kind)
+    str,
+    typer.Option(
+        help="Kind of schedule: eigencurve, cosine, linear, step_decay, … (press Tab for all).",
+        autocompletion=_complete_kind,
+    ),
 ]
 Code = Annotated[
     str | None,
     typer.Option(
-        help="Print code for torch, lightning, transformers, keras, optax.", autocompletion=_complete_framework
+        help="Print code for torch, lightning, transformers, keras or optax.", autocompletion=_complete_framework
     ),
 ]
-Steps = Annotated[int | None, typer.Option(help="Steps of the optimizer in the whole run.")]
-Epochs = Annotated[float | None, typer.Option(help="Length of the run, with --steps-per-epoch.")]
-StepsPerEpoch = Annotated[int | None, typer.Option(help="Examples over batch size, for --epochs.")]
-Warmup = Annotated[str, typer.Option(metavar="STEPS", help="Linear warmup, counted in the run: 500 steps, or 5%.")]
-Noise = Annotated[float, typer.Option(help="Gradient noise sigma^2, per eigenvalue: covariance sigma^2 H.")]
-InitialError = Annotated[float, typer.Option(help="lambda (w_0 - w_*)^2 of every coordinate at the start.")]
-MaxLr = Annotated[float | None, typer.Option(help="The largest rate allowed. Default: 2/L, the limit of stability.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Steps = Annotated[int | None, typer.Option(help="Total number of optimizer steps.")]
+Epochs = Annotated[float | None, typer.Option(help="Number of epochs, in place of --steps; needs --steps-per-epoch.")]
+StepsPerEpoch = Annotated[int | None, typer.Option(help="Number of steps per epoch: training examples / batch size.")]
+Warmup = Annotated[
+    str,
+    typer.Option(
+        metavar="STEPS", help="Linear warmup, included in the total: a number of steps, or a share such as 5%."
+    ),
+]
+Noise = Annotated[float, typer.Option(help="Gradient noise sigma^2. The noise has covariance sigma^2 H.")]
+InitialError = Annotated[float, typer.Option(help="Initial error lambda (w_0 - w_*)^2 of every coordinate.")]
+MaxLr = Annotated[float | None, typer.Option(help="Largest learning rate allowed. Default: 2/L, the stability limit.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 
 
 def total_steps(steps: int | None, epochs: float | None, steps_per_epoch: int | None) -> int:
-    """The length of a run from ``--steps``, or from ``--epochs`` and ``--steps-per-epoch``."""
+    """The number of steps given by ``--steps``, or by ``--epochs`` and ``--steps-per-epoch``."""
     if steps is not None:
         if epochs is not None or steps_per_epoch is not None:
-            raise ValueError("Give --steps, or --epochs and --steps-per-epoch, not both.")
+            raise ValueError("Pass either --steps, or --epochs and --steps-per-epoch, not both.")
         return _check.whole("schedule", "steps", steps, minimum=1)
     if epochs is None or steps_per_epoch is None:
-        raise ValueError("How long is the run? Give --steps, or --epochs and --steps-per-epoch.")
+        raise ValueError("The length of the run is missing: pass --steps, or --epochs and --steps-per-epoch.")
     return units.whole_steps("schedule", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
 
 
 def warmup_steps(text: str, total: int) -> int:
-    """Steps of warmup from a number, or from a share of the run such as 5%."""
+    """The number of warmup steps given by a number, or by a share of the run such as 5%."""
     try:
         length = units.fraction(float(text[:-1]) / 100) if text.endswith("%") else int(text)
     except ValueError:
-        raise ValueError(f"--warmup must be steps such as 500, or a share such as 5%, got {text!r}.") from None
+        raise ValueError(
+            f"--warmup must be a number of steps such as 500, or a share such as 5%, got {text!r}."
+        ) from None
     return units.whole_steps("schedule", "warmup", length, minimum=0, total=total)

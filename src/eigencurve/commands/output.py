@@ -1,4 +1,4 @@
-"""What commands print, and the files that they write."""
+"""Printing, and reading and writing of files, for all commands."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from rich.console import Console
 from rich.table import Table
 
 from eigencurve._files import write_atomically
-from eigencurve.planning.exports import json_bytes
+from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve.schedules.base import Schedule
 
-# A table in a pipe is as wide as it needs to be; nothing is cut off.
+# A table in a pipe is as wide as its content; nothing is cut off.
 PIPE_WIDTH = 10_000
 
 
 def show_json(fields: Any) -> None:
-    """Plain values on standard output."""
+    """Print plain values as JSON."""
     typer.echo(json_bytes(fields).decode(), nl=False)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """A table: fitted to a terminal, plain and uncut in a pipe. ``right``: the columns to align so."""
+    """Print a table, fitted to a terminal or unabridged in a pipe. ``right`` lists the right-aligned columns."""
     terminal = sys.stdout.isatty()
     table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, show_edge=False)
     for place, name in enumerate(columns):
@@ -41,32 +42,32 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Seq
 
 
 def require_writable(paths: Sequence[Path], endings: Sequence[str], force: bool) -> None:
-    """Refuse, before any work is done, another ending, to overwrite a file, or a folder that is not there."""
+    """Raise, before any work is done, if a file has the wrong ending, exists already, or has no folder to be in."""
     for path in paths:
         if str(path) == "-":
             continue
         if path.suffix.lower() not in endings:
-            raise ValueError(f"{path}: the name must end in {', '.join(endings)}.")
+            raise ValueError(f"{path}: the file name must end in one of {', '.join(endings)}.")
         if path.is_dir():
             raise ValueError(f"{path} is a folder.")
         if path.exists() and not force:
-            raise ValueError(f"{path} exists; --force overwrites it.")
+            raise ValueError(f"{path} already exists. Pass --force to overwrite it.")
         if not path.parent.is_dir():
-            raise ValueError(f"there is no folder {path.parent} to write {path.name} into.")
+            raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
 
 
 def command_line() -> str:
-    """The words that this program was called with, to be kept beside what they made."""
+    """The command line of this process, to be recorded with its results."""
     return "eigencurve " + shlex.join(word for word in sys.argv[1:] if word != "--debug")
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file; ``-`` is standard input."""
+    """Read a file; ``-`` is standard input."""
     return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file in one step and say so on standard error; ``-`` is standard output."""
+    """Write a file atomically and report it on standard error; ``-`` is standard output."""
     if str(path) == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
@@ -74,3 +75,16 @@ def write(path: Path, content: bytes) -> None:
         return
     write_atomically(path, content)
     typer.echo(f"wrote {path}", err=True)
+
+
+def schedule_content(schedule: Schedule, path: Path) -> bytes:
+    """The content of an exported schedule in the format of the file's ending, one of ``SCHEDULE_SUFFIXES``."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return json_bytes(schedule.to_dict())
+    if suffix == ".csv":
+        return csv_bytes(schedule)
+    from eigencurve.figures.files import figure_bytes  # imports matplotlib, which only figures need
+    from eigencurve.figures.rates import schedule_figure
+
+    return figure_bytes(schedule_figure(schedule), suffix)

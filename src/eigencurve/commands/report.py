@@ -1,4 +1,4 @@
-"""``eigencurve report``: everything on one page."""
+"""``eigencurve report``: an HTML page with spectrum, schedule, comparison and runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import any_subject
+from eigencurve.commands.sources import optional_subject
 from eigencurve.planning.recipe import Recipe
-from eigencurve.report.report import Expectation, report_page
+from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import Panel, panels_of
 from eigencurve.runs.store import Store
 
@@ -22,30 +22,33 @@ app = new_app()
 @app.command()
 def report(
     spectrum: options.SpectrumWord = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="An .html; - is standard output.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="HTML file to write, or - for standard output.")
+    ] = Path("report.html"),
     power_law: options.PowerLawExponent = None,
     kappa: options.Kappa = None,
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
-    lr: Annotated[float, typer.Option(help="The initial learning rate of the schedule.")] = 0.1,
-    min_lr: Annotated[float | None, typer.Option(help="The last step's rate. Default: the curve as it is.")] = None,
+    lr: Annotated[float, typer.Option(help="Initial learning rate; with --warmup, the peak rate.")] = 0.1,
+    min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: determined by the curve.")] = None,
     warmup: options.Warmup = "0",
-    beta: Annotated[float, typer.Option(help="Ratio of the groups' edges; 1 is the limit.")] = 2.0,
-    allocation: Annotated[str, typer.Option(help="Interval lengths, sqrt or optimal.")] = "sqrt",
+    beta: Annotated[float, typer.Option(help="Ratio of the group edges; 1 is the limit of fine groups.")] = 2.0,
+    allocation: Annotated[str, typer.Option(help="How steps are divided among the groups: sqrt or optimal.")] = "sqrt",
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = 1.0,
     initial_error: options.InitialError = 1.0,
     max_lr: options.MaxLr = None,
-    best: Annotated[bool, typer.Option(help="Search the numerically best schedule: some seconds.")] = True,
-    store: Annotated[Path | None, typer.Option(help="Finished runs to show, from `eigencurve reproduce`.")] = None,
+    best: Annotated[bool, typer.Option(help="Search for the numerically best schedule; takes some seconds.")] = True,
+    store: Annotated[
+        Path | None, typer.Option(help="SQLite file of finished runs to show, from `eigencurve reproduce`.")
+    ] = None,
     force: options.Force = False,
 ) -> None:
-    """Write one HTML page: spectrum, schedule, comparison, runs.
+    """Write a self-contained HTML report.
 
-    The page needs no network and no other file; send it, print it, keep it.
+    It shows the spectrum, the schedule with code, a comparison with other schedules and, with --store, finished runs.
+    The page works offline and needs no other file.
 
     \b
     Examples:
@@ -54,9 +57,9 @@ def report(
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
     require_writable([output], (".html", ".htm"), force)
-    subject = any_subject(spectrum, power_law, kappa, weight_decay)
+    subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
-        raise ValueError("What is the report about? Give a spectrum (or --power-law and --kappa), --store, or both.")
+        raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
     recipe = None
     if subject is not None:
         total = options.total_steps(steps, epochs, steps_per_epoch)
@@ -65,7 +68,7 @@ def report(
             "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay
         )
     panels = [] if store is None else _panels(store)
-    page = report_page(recipe, Expectation(noise, initial_error, max_lr, best), panels, command_line())
+    page = report_page(recipe, ComparisonSettings(noise, initial_error, max_lr, best), panels, command_line())
     write(output, page.encode())
 
 
@@ -74,5 +77,5 @@ def _panels(path: Path) -> list[Panel]:
         raise FileNotFoundError(2, "no such file", str(path))
     found = panels_of(Store(path))
     if not found:
-        raise ValueError(f"{path} has no finished runs yet.")
+        raise ValueError(f"{path} contains no finished runs.")
     return found

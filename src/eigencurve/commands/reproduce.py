@@ -1,4 +1,4 @@
-"""``eigencurve reproduce``: the paper's tables."""
+"""``eigencurve reproduce``: the tables and figures of the experiments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.markdown import Markdown
 from eigencurve.commands import options
 from eigencurve.commands.output import command_line, show_json, show_table
 from eigencurve.commands.shell import new_app
-from eigencurve.experiments.engine.workers import Workers
-from eigencurve.experiments.registry import REGISTRY, Request, entry
-from eigencurve.runs.store import Store
+from eigencurve.experiments.engine.request import Request, Workers
+from eigencurve.experiments.page import made_by_line
+from eigencurve.experiments.registry import REGISTRY, entry_named
 
 app = new_app()
 
@@ -24,65 +24,65 @@ app = new_app()
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(help="Which table; leave it out for the list.", autocompletion=lambda: list(REGISTRY)),
+        typer.Argument(help="Name of the table; omit it for the list.", autocompletion=lambda: list(REGISTRY)),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="A file or folder in place of the paper's data.")] = None,
-    download: Annotated[bool, typer.Option(help="Fetch the paper's data where it is missing.")] = False,
+    data: Annotated[Path | None, typer.Option(help="File or folder of the data. Default: $EIGENCURVE_DATA.")] = None,
+    download: Annotated[bool, typer.Option(help="Download missing data.")] = False,
     epochs: Annotated[
-        list[int] | None, typer.Option(help="A budget; may be given several times. Default: the paper's.")
+        list[int] | None, typer.Option(help="Length of the runs; repeat it for several. Default: the paper's.")
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="Of the deep-learning tables: paper, laptop (small networks, few images), or smoke.")
+        str, typer.Option(help="Size of the deep-learning experiments: paper, laptop, or smoke (a smoke test).")
     ] = "paper",
-    store: Annotated[Path, typer.Option(help="The file of finished runs; a killed search goes on from it.")] = Path(
+    store: Annotated[Path, typer.Option(help="File of finished runs; the same command resumes from it.")] = Path(
         "eigencurve.sqlite"
     ),
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A folder for the page and its figures.")
+        Path | None, typer.Option("-o", "--output", help="Folder to write the page and its figures to.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="How many processes; -1 for all cores.")] = -1,
-    backend: Annotated[str, typer.Option(help="loky (this machine), sequential, or ray.")] = "loky",
+    workers: Annotated[int, typer.Option(help="Number of worker processes; -1 for all cores.")] = -1,
+    backend: Annotated[str, typer.Option(help="loky (this machine), sequential (this process), or ray.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Address of a Ray cluster.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make a table of the paper, or list those that can be made.
+    """Make a table or figure of the experiments, or list them all.
 
     \b
     Examples:
       eigencurve reproduce
+      eigencurve reproduce demo --output demo-output
       eigencurve reproduce ridge --output results
       eigencurve reproduce ridge --epochs 1 --epochs 5 --json
       eigencurve reproduce cifar10 --scale laptop --data folder --output results
-    """
+    """  # fmt: skip
     if name is None:
         _list(as_json)
         return
-    chosen = entry(name)
-    request = Request(
-        Store(store), Workers(workers, backend, address), data, download, tuple(epochs or ()), True, scale
-    )
+    entry = entry_named(name)
+    pool = Workers(workers, backend, address)
+    made_by = made_by_line(command_line())
     try:
-        report = chosen.make(request)
+        page = entry.make(Request(store, pool, data, download, tuple(epochs or ()), True, scale))
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"Finished runs are in {store}; the same command goes on from there.") from None
-    command = command_line()
-    if output is not None:
-        report.write(output, request.store, command)
+        where = f"Finished runs are in {store}; the same command resumes from there." if store.exists() else ""
+        raise KeyboardInterrupt(where) from None
     if as_json:
-        show_json(report.to_dict())
+        show_json({"table": name, **(page.values or {"text": page.body})})
     else:
-        _show(report.text(command))
+        _show(page.text(made_by))
+    for path in [] if output is None else page.write(output, made_by):
+        typer.echo(f"wrote {path}", err=True)
 
 
 def _list(as_json: bool) -> None:
     if as_json:
         show_json([{"name": e.name, "shows": e.shows, "needs": e.needs} for e in REGISTRY.values()])
     else:
-        show_table(("name", "the paper's", "needs"), [(e.name, e.shows, e.needs) for e in REGISTRY.values()])
+        show_table(("name", "shows", "needs"), [(e.name, e.shows, e.needs) for e in REGISTRY.values()])
 
 
 def _show(text: str) -> None:
-    """Markdown, drawn on a terminal and plain in a pipe."""
+    """Print Markdown: rendered on a terminal, unchanged in a pipe."""
     if sys.stdout.isatty():
         Console().print(Markdown(text))
     else:

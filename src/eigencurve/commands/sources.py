@@ -1,4 +1,4 @@
-"""From the words on the command line to a spectrum."""
+"""The spectrum that the command line selects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STANDARD_INPUT = "standard input"
 
 
 def subject_of(word: str, weight_decay: float | None = None) -> Subject:
-    """The spectrum of a file, of the zoo, or from standard input."""
+    """The spectrum named by ``word``: a file, a name of the zoo, or ``-`` for standard input."""
     if word == "-":
         content = sys.stdin.buffer.read()
         suffix = ".npz" if content[:2] == b"PK" else ".json" if content.lstrip()[:1] == b"{" else ".txt"
@@ -21,30 +21,32 @@ def subject_of(word: str, weight_decay: float | None = None) -> Subject:
     if word in ZOO and not path.exists():
         return zoo_subject(word, weight_decay)
     if not path.suffix and not path.exists():
-        raise ValueError(f"{word!r} is neither a file nor a name of the zoo; 'eigencurve zoo' lists those.")
+        raise ValueError(f"{word!r} is neither a file nor a spectrum of the zoo. 'eigencurve zoo' lists the names.")
     return file_subject(path, weight_decay)
 
 
-def any_subject(
+def optional_subject(
     word: str | None, power_law: float | None, kappa: float | None, weight_decay: float | None
 ) -> Subject | None:
-    """The spectrum that is named or assumed; None where neither is."""
+    """The named spectrum or the assumed power law, or None if there is neither."""
     if power_law is None:
         if kappa is not None:
-            raise ValueError("--kappa goes with --power-law.")
+            raise ValueError("--kappa needs --power-law.")
         return None if word is None else subject_of(word, weight_decay)
     if word is not None:
-        raise ValueError("Give a spectrum or --power-law, not both.")
+        raise ValueError("Pass either a spectrum or --power-law, not both.")
     if kappa is None:
-        raise ValueError("--power-law needs --kappa, the condition number: 1e5 is common.")
+        raise ValueError("--power-law needs --kappa, the condition number; 1e5 is typical.")
     return law_subject(power_law, kappa, weight_decay)
 
 
-def needed_subject(
+def required_subject(
     word: str | None, power_law: float | None, kappa: float | None, weight_decay: float | None
 ) -> Subject:
-    """The same where there must be one."""
-    subject = any_subject(word, power_law, kappa, weight_decay)
+    """The named spectrum or the assumed power law. Raises if there is neither."""
+    subject = optional_subject(word, power_law, kappa, weight_decay)
     if subject is None:
-        raise ValueError("Which spectrum? Give a file, a name from 'eigencurve zoo', or --power-law and --kappa.")
+        raise ValueError(
+            "The spectrum is missing: pass a file, a name from 'eigencurve zoo', or --power-law and --kappa."
+        )
     return subject

@@ -1,4 +1,4 @@
-"""``eigencurve spectrum``: show, plot, convert, compare."""
+"""``eigencurve spectrum``: show, plot, convert and compare spectra."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 from eigencurve.commands import options
 from eigencurve.commands.output import require_writable, show_json, show_table, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import needed_subject, subject_of
+from eigencurve.commands.sources import required_subject, subject_of
 from eigencurve.planning.exports import FIGURE_SUFFIXES
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
-from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.power_law import PowerLaw
 
 app = new_app()
@@ -42,7 +42,7 @@ def show(
     weight_decay: options.WeightDecay = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Describe a spectrum: its range, the share of every octave, its power law.
+    """Describe a spectrum: its range, the share of each octave, its power law.
 
     \b
     Examples:
@@ -50,20 +50,22 @@ def show(
       eigencurve spectrum show resnet20_cifar10 --json
       cat published.txt | eigencurve spectrum show - --weight-decay 5e-4
     """
-    show_subject(needed_subject(spectrum, power_law, kappa, weight_decay), as_json)
+    show_subject(required_subject(spectrum, power_law, kappa, weight_decay), as_json)
 
 
 @app.command()
 def plot(
     spectrum: options.SpectrumWord = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .png, .svg or .pdf.")] = Path("spectrum.png"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.png, .svg or .pdf).")] = Path(
+        "spectrum.png"
+    ),
     power_law: options.PowerLawExponent = None,
     kappa: options.Kappa = None,
     weight_decay: options.WeightDecay = None,
-    title: Annotated[str | None, typer.Option(help="Above the figure. Default: the spectrum's name.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the figure. Default: the name of the spectrum.")] = None,
     force: options.Force = False,
 ) -> None:
-    """Draw a spectrum on logarithmic axes: octaves, error bars, the negative part.
+    """Draw a spectrum on logarithmic axes, with error bars and the negative part.
 
     \b
     Examples:
@@ -71,8 +73,8 @@ def plot(
       eigencurve spectrum plot resnet20_cifar10 -o figure.pdf --title "ResNet-20"
     """
     require_writable([output], FIGURE_SUFFIXES, force)
-    subject = needed_subject(spectrum, power_law, kappa, weight_decay)
-    from eigencurve.figures.files import figure_bytes  # matplotlib, only if a figure is asked for
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
+    from eigencurve.figures.files import figure_bytes  # imports matplotlib, which only figures need
     from eigencurve.figures.spectra import octave_figure
 
     drawn = octave_figure(subject, subject.name if title is None else title)
@@ -82,12 +84,12 @@ def plot(
 @app.command()
 def convert(
     spectrum: options.OneSpectrum,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=f"A {SUFFIX_WORDS}; - prints JSON.")],
+    output: options.SpectrumFile,
     force: options.Force = False,
 ) -> None:
-    """Write a spectrum in another format; every number stays exact.
+    """Convert a spectrum to another format without loss of precision.
 
-    The text format holds eigenvalues and weights only: error bars and the like stay behind.
+    The text format only holds eigenvalues and weights. It drops error bars and other details of the measurement.
 
     \b
     Examples:
@@ -104,10 +106,10 @@ def compare(
         list[str], typer.Argument(metavar="SPECTRUM SPECTRUM…", help="Two or more files or names of the zoo.")
     ],
     weight_decay: options.WeightDecay = None,
-    steps: Annotated[int, typer.Option(help="Length of the run whose schedules are compared.")] = TYPICAL_STEPS,
+    steps: Annotated[int, typer.Option(help="Number of steps of the schedules to compare.")] = TYPICAL_STEPS,
     as_json: options.AsJson = False,
 ) -> None:
-    """Compare spectra octave by octave, and the schedules that they give.
+    """Compare spectra octave by octave, and their schedules.
 
     \b
     Examples:
@@ -115,7 +117,7 @@ def compare(
       eigencurve spectrum compare spectrum.npz resnet20_cifar10 --weight-decay 5e-4 --json
     """
     if len(set(spectra)) < len(spectra) or len(spectra) < 2:
-        raise ValueError("Give two or more different spectra.")
+        raise ValueError("Pass at least two different spectra.")
     subjects = {word: subject_of(word, weight_decay) for word in spectra}
     if len({subject.name for subject in subjects.values()}) == len(subjects):
         subjects = {subject.name: subject for subject in subjects.values()}
@@ -127,7 +129,7 @@ def compare(
 
 
 def show_subject(subject: Subject, as_json: bool) -> None:
-    """A spectrum in words and numbers."""
+    """Print a description of a spectrum."""
     if as_json:
         show_json(_facts(subject))
         return
@@ -138,17 +140,17 @@ def show_subject(subject: Subject, as_json: bool) -> None:
     if subject.measurement is not None:
         typer.echo(str(subject.measurement))
         if subject.measurement.made_by:
-            typer.echo(f"by {subject.measurement.made_by}")
+            typer.echo(f"measured by: {subject.measurement.made_by}")
 
 
 def convert_subject(subject: Subject, output: Path) -> None:
-    """A spectrum to a file in the format of its ending."""
-    if isinstance(subject.shape, PowerLaw):
+    """Write a spectrum in the format of the file's ending."""
+    if isinstance(subject.raw, PowerLaw):
         raise TypeError("a power law has no eigenvalues to write.")
     suffix = ".json" if str(output) == "-" else output.suffix.lower()
     if suffix == ".txt" and subject.measurement is not None:
-        typer.echo("note: how it was measured is not in the text format", err=True)
-    write(output, spectrum_bytes(subject.shape, suffix, None if suffix == ".txt" else subject.measurement))
+        typer.echo("note: the text format does not record how the spectrum was measured", err=True)
+    write(output, spectrum_bytes(subject.raw, suffix, None if suffix == ".txt" else subject.measurement))
 
 
 def _facts(subject: Subject) -> dict[str, Any]:
@@ -191,14 +193,14 @@ def _show_comparison(compared: SpectrumComparison) -> None:
         for i, low in enumerate(compared.lower)
     ]
     rows += [
-        ["condition kappa", *(f"{compared.kappas[name]:.4g}" for name in names)],
+        ["condition number kappa", *(f"{compared.kappas[name]:.4g}" for name in names)],
         ["extra term", *(f"{compared.extra_terms[name]:.2f}" for name in names)],
     ]
     show_table(["share per octave", *names], rows, right=range(1, len(names) + 1))
     for (first, second), far in compared.distances.items():
         typer.echo(
             f"schedules of {first} and {second} over {compared.total_steps:,} steps: "
-            f"at most a factor {math.exp(far):.3f} apart"
+            f"learning rates differ by at most a factor of {math.exp(far):.3f}"
         )
 
 

@@ -1,4 +1,4 @@
-"""``eigencurve studio``: the interactive page."""
+"""``eigencurve studio``: serve the interactive page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ app = new_app()
 
 @app.command()
 def studio(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines in.")] = HOST,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 allows access from other machines.")] = HOST,
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = PORT,
-    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open a browser window.")] = True,
 ) -> None:
-    """Open the interactive page in a browser.
+    """Explore schedules on an interactive page in your browser.
 
-    It needs Streamlit: pip install eigencurve[studio].
+    The page needs Streamlit: pip install eigencurve[studio].
 
     \b
     Examples:

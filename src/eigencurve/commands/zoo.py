@@ -1,9 +1,6 @@
-"""``eigencurve zoo``: the spectra that are shipped with the package."""
+"""``eigencurve zoo``: the spectra that ship with the package."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -12,7 +9,7 @@ from eigencurve.commands.output import require_writable, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import convert_subject, show_subject
 from eigencurve.planning.subject import zoo_subject
-from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
+from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 
 app = new_app(invoke_without_command=True)
@@ -20,7 +17,7 @@ app = new_app(invoke_without_command=True)
 
 @app.callback()
 def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List, show or export the shipped spectra.
+    """List, show or export the spectra that ship with the package.
 
     \b
     Examples:
@@ -39,7 +36,7 @@ def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
 
 @app.command()
 def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
-    """Describe a shipped spectrum, prepared with its own weight decay.
+    """Describe a spectrum of the zoo.
 
     \b
     Example:
@@ -51,10 +48,10 @@ def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
 @app.command()
 def export(
     name: options.ZooName,
-    output: Annotated[Path, typer.Argument(metavar="OUTPUT", help=f"A {SUFFIX_WORDS}; - prints JSON.")],
+    output: options.SpectrumFile,
     force: options.Force = False,
 ) -> None:
-    """Write a shipped spectrum to a file.
+    """Write a spectrum of the zoo to a file.
 
     \b
     Example:

@@ -1,1 +1,1 @@
-"""The paper's experiments, each behind one command."""
+"""The paper's experiments and further studies; ``eigencurve reproduce NAME`` runs them."""

@@ -1,1 +1,1 @@
-"""Figures. Needs matplotlib: ``pip install eigencurve[plot]``."""
+"""Static figures (matplotlib, ``eigencurve[plot]``) and interactive charts (plotly, ``eigencurve[studio]``)."""

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eigencurve.figures.style import PANEL, Figure, style
+from eigencurve.figures.canvas import PANEL, Figure
+from eigencurve.figures.style import style
 
 
 def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]], xlabel: str, ylabel: str) -> Figure:
-    """Training curves: one panel for each of ``panels``, in it one (times, numbers) curve a name.
+    """Draw training curves, one panel per problem.
 
     Args:
-        panels: by title.
-        xlabel: of the times.
-        ylabel: of the numbers.
+        panels: Curves (times, values) by name, by title of the panel.
+        xlabel: Label of the times.
+        ylabel: Label of the values.
     """
     figure = Figure(figsize=(5.5 * min(2, len(panels)), 4 * ((len(panels) + 1) // 2)), layout="constrained")
     grid = figure.subplots((len(panels) + 1) // 2, min(2, len(panels)), squeeze=False)
@@ -32,17 +33,17 @@ def curves_figure(panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 def draw_curves(axes: Any, curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> None:
-    """One (times, numbers) curve a name; logarithmic where the numbers are positive and span a factor of ten."""
-    for i, (name, (times, numbers)) in enumerate(curves.items()):
-        axes.plot(times, numbers, label=name, linewidth=1.2, **style(i))
-    every = np.concatenate([np.zeros(0), *(np.asarray(numbers, dtype=np.float64) for _, numbers in curves.values())])
+    """Draw (times, values) curves by name; on a log axis if the values are positive and span a factor of ten."""
+    for i, (name, (times, values)) in enumerate(curves.items()):
+        axes.plot(times, values, label=name, linewidth=1.2, **style(i))
+    every = np.concatenate([np.zeros(0), *(np.asarray(values, dtype=np.float64) for _, values in curves.values())])
     wide = len(every) > 0 and 0 < 10 * every.min() <= every.max()
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log" if wide else "linear")
     axes.grid(alpha=0.3)
 
 
 def curves_panel(curves: Mapping[str, tuple[ArrayLike, ArrayLike]], xlabel: str, ylabel: str) -> Figure:
-    """The same for one panel alone, with its legend."""
+    """Draw named (times, values) curves in one panel with a legend; see :func:`curves_figure`."""
     figure = Figure(figsize=PANEL, layout="constrained")
     axes = figure.subplots()
     draw_curves(axes, curves, xlabel, ylabel)

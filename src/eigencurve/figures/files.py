@@ -1,4 +1,4 @@
-"""Figures as bytes for files."""
+"""Figures as file contents."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import matplotlib as mpl
 
 from eigencurve import _check
-from eigencurve.figures.style import Figure
+from eigencurve.figures.canvas import Figure
 from eigencurve.planning.exports import FIGURE_SUFFIXES
 
 
 def figure_bytes(figure: Figure, suffix: str) -> bytes:
-    """A matplotlib figure as a PNG, SVG or PDF; the same figure gives the same bytes."""
+    """Encode a matplotlib figure as PNG, SVG or PDF. The same figure always yields the same bytes."""
     kind = _check.choice("figure_bytes", "suffix", suffix, FIGURE_SUFFIXES)[1:]
     dates: Mapping[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
     buffer = io.BytesIO()

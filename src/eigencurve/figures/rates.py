@@ -1,4 +1,4 @@
-"""Learning rates over the steps."""
+"""Learning rates over the steps of training."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from typing import Any
 import numpy as np
 
 from eigencurve import _check
-from eigencurve.figures.style import PANEL, Figure, style
+from eigencurve.figures.canvas import PANEL, Figure
+from eigencurve.figures.style import style
 from eigencurve.schedules.base import Schedule
 
 NUM_POINTS = 2000
-# A logarithmic axis ends at this fraction of the peak rate: the last steps of a cosine are nearly zero.
+# A logarithmic axis ends at this fraction of the peak rate, because the last rates of a cosine are nearly zero.
 SMALLEST_SHOWN = 1e-4
-# Up to this many intervals are listed one by one; more are a curve.
+# Up to this many intervals are marked and listed one by one.
 MOST_INTERVALS = 40
 
 
 def schedule_figure(schedules: Schedule | Mapping[str, Schedule], title: str = "") -> Figure:
-    """The curves of one or more schedules, side by side on a linear and a logarithmic axis.
+    """Draw one or more schedules on a linear axis and, next to it, on a logarithmic axis.
 
     Args:
-        schedules: one schedule, or several by the name to show in the legend.
-        title: above the figure.
+        schedules: One schedule, or several by the name to show in the legend.
+        title: Title above the figure.
 
     Returns:
-        A matplotlib Figure; ``figure.savefig("curve.png")`` writes it.
+        A matplotlib Figure. Save it with ``figure.savefig("curve.png")``.
     """
     named = {schedules.kind: schedules} if isinstance(schedules, Schedule) else dict(schedules)
     if not named:
@@ -40,7 +41,7 @@ def schedule_figure(schedules: Schedule | Mapping[str, Schedule], title: str = "
 
 
 def rates_figure(schedules: Mapping[str, Schedule], scale: str, intervals: Sequence[float] = ()) -> Figure:
-    """The curves of schedules in one panel; ``intervals``: where those of the first begin, marked by thin lines."""
+    """Draw schedules in one panel, with thin vertical lines at the steps ``intervals``."""
     figure = Figure(figsize=PANEL, layout="constrained")
     axes = figure.subplots()
     draw_rates(axes, schedules, scale)
@@ -54,7 +55,7 @@ def rates_figure(schedules: Mapping[str, Schedule], scale: str, intervals: Seque
 
 
 def draw_rates(axes: Any, schedules: Mapping[str, Schedule], scale: str) -> None:
-    """The learning rate of every step."""
+    """Draw the learning rate of every step."""
     for i, (name, schedule) in enumerate(schedules.items()):
         steps = _sampled_steps(schedule.total_steps)
         axes.plot(steps, schedule(steps), label=name, **style(i))
@@ -63,7 +64,7 @@ def draw_rates(axes: Any, schedules: Mapping[str, Schedule], scale: str) -> None
 
 
 def _sampled_steps(total_steps: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """At most a few thousand steps, denser toward the end, where a schedule falls fastest."""
+    """At most a few thousand steps, denser toward the end, where schedules fall fastest."""
     if total_steps <= 2 * NUM_POINTS:
         return np.arange(total_steps)
     even = np.linspace(0, total_steps - 1, NUM_POINTS)

@@ -1,4 +1,4 @@
-"""Spectra by octaves."""
+"""Spectra as bar charts of octaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from eigencurve import _check
-from eigencurve.figures.style import COLOURS, PANEL, Figure, style
+from eigencurve.figures.canvas import PANEL, Figure
+from eigencurve.figures.style import COLOURS, style
 from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.groups import group
 from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
@@ -15,7 +16,7 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 
 def spectrum_figure(spectrum: Spectrum, title: str = "") -> Figure:
-    """A positive spectrum on logarithmic axes: its eigenvalues' weights, and the share of every octave as bars."""
+    """Draw the octaves of a positive spectrum as bars, and its eigenvalues as dots, on logarithmic axes."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     _bars(axes, spectrum, "share per octave")
@@ -27,7 +28,7 @@ def spectrum_figure(spectrum: Spectrum, title: str = "") -> Figure:
 
 
 def octave_figure(subject: Subject, title: str = "") -> Figure:
-    """A spectrum by octaves, with error bars and its power law; the negative part, where there is one, beside it."""
+    """Draw a spectrum by octaves with error bars and power law; negative eigenvalues get a panel of their own."""
     apart = subject.fraction_negative > 0
     figure = Figure(figsize=(11, 4.5) if apart else (7, 4.5), layout="constrained")
     panels = figure.subplots(1, 1 + apart, squeeze=False, sharey=True, width_ratios=(2, 1)[: 1 + apart])[0]
@@ -39,21 +40,21 @@ def octave_figure(subject: Subject, title: str = "") -> Figure:
 
 
 def octave_panel(subject: Subject) -> Figure:
-    """The octaves alone, in one panel."""
+    """Draw the octaves in one panel."""
     figure = Figure(figsize=PANEL, layout="constrained")
     draw_octaves(figure.subplots(), subject)
     return figure
 
 
 def negative_panel(subject: Subject) -> Figure:
-    """The negative part alone, in one panel."""
+    """Draw the negative eigenvalues in one panel."""
     figure = Figure(figsize=PANEL, layout="constrained")
     draw_negative(figure.subplots(), subject)
     return figure
 
 
 def draw_octaves(axes: Any, subject: Subject) -> None:
-    """The share of every octave of |λ| + weight decay; error bars and Lanczos nodes where they are known; the law."""
+    """Draw the share of each octave of |λ| + weight decay, the power law, and error bars and Lanczos nodes if known."""
     _bars(axes, subject.prepared, "share of the octave")
     measured = subject.octaves
     if measured is not None:
@@ -74,12 +75,12 @@ def draw_octaves(axes: Any, subject: Subject) -> None:
 
 
 def draw_negative(axes: Any, subject: Subject) -> None:
-    """The share of every octave that its negative eigenvalues make up."""
-    shape = subject.shape
-    if isinstance(shape, PowerLaw) or not (shape.eigenvalues < 0).any():
-        _check.refuse("draw_negative", "subject", "with negative eigenvalues", subject.name)
-    weights = np.where(shape.eigenvalues < 0, shape.weights, 0.0)
-    part = Spectrum(np.abs(shape.eigenvalues) + subject.weight_decay, weights)
+    """Draw the share of negative eigenvalues in each octave of |λ| + weight decay."""
+    raw = subject.raw
+    if isinstance(raw, PowerLaw) or not (raw.eigenvalues < 0).any():
+        _check.refuse("draw_negative", "subject", "a spectrum with negative eigenvalues", subject.name)
+    weights = np.where(raw.eigenvalues < 0, raw.weights, 0.0)
+    part = Spectrum(np.abs(raw.eigenvalues) + subject.weight_decay, weights)
     share = float(weights.sum())
     _bars(axes, part, f"negative: {share:.2%} of all", share, COLOURS[3], "///")
     _log_axes(axes, "|eigenvalue| + weight decay")
@@ -102,7 +103,7 @@ def _bars(
     colour: str = COLOURS[0],
     hatch: str | None = None,
 ) -> None:
-    """A bar for the share of each octave, times ``total``."""
+    """Draw a bar for the share of each octave, times ``total``."""
     groups = group(spectrum)
     axes.bar(
         groups.lower, total * groups.share, width=groups.lower, align="edge", alpha=0.45, color=colour,

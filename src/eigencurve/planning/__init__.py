@@ -1,1 +1,1 @@
-"""From a spectrum and a budget to a schedule: what the command line, the HTML report and the studio share."""
+"""From a spectrum and a training budget to a schedule: the layer under the command line, HTML report and studio."""

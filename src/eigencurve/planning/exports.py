@@ -1,4 +1,4 @@
-"""Schedules as bytes for files: JSON and CSV."""
+"""Contents of exported files: JSON and CSV as bytes, and the file name endings that exports accept."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 from eigencurve.schedules.base import Schedule
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+SCHEDULE_SUFFIXES = (".json", ".csv", *FIGURE_SUFFIXES)
 
 
 def json_bytes(fields: Any) -> bytes:
-    """Plain values as JSON that ends with a newline; NaN and infinities are refused."""
+    """Encode plain values as JSON with a final newline. NaN and infinity raise ValueError."""
     return (json.dumps(fields, indent=1, allow_nan=False) + "\n").encode()
 
 
 def csv_bytes(schedule: Schedule) -> bytes:
-    r"""``step,lr`` and a line for every step, each rate to the last digit.
+    r"""Encode a schedule as CSV: the header ``step,lr``, then one exact rate per step.
 
     >>> import eigencurve as ec
     >>> csv_bytes(ec.linear(2, lr=1.0))

@@ -1,4 +1,4 @@
-"""How a schedule is asked for, as a value: it makes the schedule, and the line of Python that makes it again."""
+"""A requested schedule as a value: it builds the schedule, and the Python code that builds it again."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from eigencurve.spectrum.power_law import PowerLaw
 
 @dataclass(frozen=True)
 class Recipe:
-    """A kind of schedule with its settings.
+    """A kind of schedule and its settings.
 
     Attributes:
-        kind: of the schedule; see :func:`eigencurve.schedules.by_kind.schedule_of_kind`.
-        total_steps: T, the warmup among them.
-        lr: the initial or peak rate.
-        subject: the spectrum, for ``"eigencurve"``.
-        warmup_steps: before the schedule proper.
-        settings: the kind's own arguments.
-        weight_decay: of the optimizer in the code.
+        kind: Kind of the schedule; see :func:`eigencurve.schedules.by_kind.schedule_of_kind`.
+        total_steps: Total number of steps T, including the warmup.
+        lr: Initial learning rate; with warmup, the peak rate.
+        subject: Spectrum that ``"eigencurve"`` needs. Other kinds ignore it.
+        warmup_steps: Number of linear warmup steps.
+        settings: Further arguments of this kind of schedule.
+        weight_decay: Weight decay of the optimizer in the generated code.
     """
 
     kind: str
@@ -42,17 +42,17 @@ class Recipe:
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The schedule itself."""
+        """The schedule."""
         spectrum = None if self.subject is None else self.subject.prepared
         return schedule_of_kind(self.kind, self.total_steps, self.lr, spectrum, self.warmup_steps, **self.settings)
 
     def imports(self) -> list[str]:
-        """What :meth:`statements` need beside ``import eigencurve as ec``."""
+        """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
         zoo = self.subject is not None and (self.subject.code or "").startswith("zoo_spectrum")
         return ["from eigencurve.spectrum.zoo import zoo_spectrum"] if zoo and self.kind == "eigencurve" else []
 
     def statements(self) -> list[str]:
-        """Lines of Python after which ``schedule`` is an equal schedule."""
+        """Lines of Python that define an equal ``schedule``."""
         lines = self._body()
         return [*lines, f"schedule = ec.warmup(schedule, {self.warmup_steps})"] if self.warmup_steps else lines
 
@@ -69,23 +69,28 @@ class Recipe:
 
 @dataclass(frozen=True)
 class SavedSchedule:
-    """A schedule from the JSON file that it was written to; what a :class:`Recipe` offers, without its settings."""
+    """A schedule loaded from a JSON file. Like a :class:`Recipe`, it can also write the code that loads it."""
 
     path: Path
     schedule: Schedule
     weight_decay: float = 0.0
 
     def imports(self) -> list[str]:
-        """What :meth:`statements` need beside ``import eigencurve as ec``."""
+        """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
         return ["import json", "from pathlib import Path"]
 
     def statements(self) -> list[str]:
-        """The line of Python that reads the file again."""
+        """The line of Python that loads the file."""
         return [f"schedule = ec.schedule_from_dict(json.loads(Path({_literal(str(self.path))}).read_text()))"]
 
 
 def load_schedule(path: Path, content: bytes) -> SavedSchedule:
-    """The schedule whose :meth:`Schedule.to_dict` was written to ``path``, from the file's bytes."""
+    """Parse a schedule that was saved as JSON.
+
+    Args:
+        path: Path of the file, for the generated code and error messages.
+        content: Bytes of the file: :meth:`Schedule.to_dict` as JSON.
+    """
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -94,7 +99,7 @@ def load_schedule(path: Path, content: bytes) -> SavedSchedule:
 
 
 def _prepared(subject: Subject) -> str:
-    if isinstance(subject.shape, PowerLaw):
+    if isinstance(subject.raw, PowerLaw):
         return str(subject.code)
     return f"ec.prepare({subject.code}, weight_decay={subject.weight_decay!r})"
 

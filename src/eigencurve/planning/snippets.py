@@ -1,4 +1,4 @@
-"""Code that hands a schedule to a trainer: the shortest lines that work, for each framework."""
+"""Generated training code: the shortest program that uses a schedule, for each framework."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from eigencurve import _check
 from eigencurve.schedules.base import Schedule
 
 
-class Making(Protocol):
-    """A schedule and the Python that makes it: a Recipe or a SavedSchedule."""
+class ScheduleSource(Protocol):
+    """A schedule and the Python code that creates it: a Recipe or a SavedSchedule."""
 
     @property
     def schedule(self) -> Schedule: ...  # noqa: D102
@@ -22,16 +22,16 @@ class Making(Protocol):
 
 @dataclass(frozen=True)
 class Template:
-    """The code for one framework.
+    """Code template for one framework.
 
     Attributes:
-        yours: the names that the reader's own program has; the tests give them and run the rest.
-        imports: of the framework.
-        adapter: of this package.
-        body: what follows the line that makes ``schedule``.
+        defined_by_you: Names that the reader's program must define. The tests define them and run the rest.
+        imports: Imports of the framework.
+        adapter: Import of this package's adapter.
+        body: Code after the line that creates ``schedule``.
     """
 
-    yours: str
+    defined_by_you: str
     imports: tuple[str, ...]
     adapter: str
     body: str
@@ -39,7 +39,7 @@ class Template:
 
 TEMPLATES = {
     "torch": Template(
-        yours="model, loss_fn, batches ({total_steps:,} of them, over all epochs)",
+        defined_by_you="model, loss_fn, batches ({total_steps:,} batches in total, over all epochs)",
         imports=("import torch",),
         adapter="from eigencurve.adapters.torch import ScheduleLR",
         body="""\
@@ -50,11 +50,11 @@ for inputs, targets in batches:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    scheduler.step()  # once after every optimizer step, not every epoch
+    scheduler.step()  # after every optimizer step, not after every epoch
 """,
     ),
     "lightning": Template(
-        yours="Module, your LightningModule; loader",
+        defined_by_you="Module (your LightningModule), loader",
         imports=("import lightning", "import torch"),
         adapter="from eigencurve.adapters.lightning import optimizer_config",
         body="""\
@@ -63,7 +63,7 @@ for inputs, targets in batches:
 class Scheduled(Module):
     def configure_optimizers(self):
         optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr, momentum=0.9, weight_decay={weight_decay!r})
-        return optimizer_config(optimizer, schedule)  # stepped once per optimizer step
+        return optimizer_config(optimizer, schedule)  # Lightning steps it after every optimizer step
 
 
 trainer = lightning.Trainer(max_steps=schedule.total_steps)
@@ -71,7 +71,7 @@ trainer.fit(Scheduled(), loader)
 """,
     ),
     "transformers": Template(
-        yours="model, train_dataset",
+        defined_by_you="model, train_dataset",
         imports=("from transformers import Trainer, TrainingArguments",),
         adapter="from eigencurve.adapters.transformers import ScheduleCallback",
         body="""\
@@ -83,7 +83,7 @@ trainer.train()
 """,
     ),
     "keras": Template(
-        yours="model, loss, x, y, batch_size, epochs (for {total_steps:,} updates in all)",
+        defined_by_you="model, loss, x, y, batch_size, epochs ({total_steps:,} updates in total)",
         imports=("import keras",),
         adapter="from eigencurve.adapters.keras import KerasSchedule",
         body="""\
@@ -93,7 +93,7 @@ model.fit(x, y, batch_size=batch_size, epochs=epochs)
 """,
     ),
     "optax": Template(
-        yours="params, loss_fn(params, batch), batches ({total_steps:,} of them, over all epochs)",
+        defined_by_you="params, loss_fn(params, batch), batches ({total_steps:,} batches in total, over all epochs)",
         imports=("import jax", "import optax"),
         adapter="from eigencurve.adapters.optax import optax_schedule",
         body="""\
@@ -117,23 +117,23 @@ for batch in batches:
 }
 
 
-def snippet(framework: str, making: Making) -> str:
-    """The code for ``framework``, ready to paste.
+def snippet(framework: str, source: ScheduleSource) -> str:
+    """Generate code that trains with a schedule, ready to paste.
 
     Args:
-        framework: one of the keys of ``TEMPLATES``.
-        making: the schedule, and how it is made.
+        framework: One of the keys of ``TEMPLATES``.
+        source: The schedule and the code that creates it.
     """
     _check.choice("snippet", "framework", framework, tuple(TEMPLATES))
-    template, needed = TEMPLATES[framework], making.imports()
-    numbers = {"total_steps": making.schedule.total_steps, "weight_decay": making.weight_decay}
+    template, needed = TEMPLATES[framework], source.imports()
+    numbers = {"total_steps": source.schedule.total_steps, "weight_decay": source.weight_decay}
     standard = [line for line in needed if "eigencurve" not in line]
     own = [template.adapter, *(line for line in needed if "eigencurve" in line)]
     blocks = [
-        [f"# yours: {template.yours.format(**numbers)}"],
+        [f"# Defined by you: {template.defined_by_you.format(**numbers)}"],
         [*standard, ""] if standard else [],
         [*template.imports, ""],
         ["import eigencurve as ec", *own, ""],
-        making.statements(),
+        source.statements(),
     ]
     return "\n".join(line for block in blocks for line in block) + "\n" + template.body.format(**numbers)

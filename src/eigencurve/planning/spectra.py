@@ -1,4 +1,4 @@
-"""Spectra side by side: what each has in every octave, and how far apart the schedules are that they give."""
+"""Compare spectra: the share of each in every octave, and the distance between their schedules."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 @dataclass(frozen=True, eq=False)
 class SpectrumComparison:
-    """Several spectra on one scale.
+    """Several spectra on one scale of octaves.
 
     Attributes:
-        names: of the spectra.
-        lower: the lower edges of the octaves, counted from the smallest μ of all.
-        shares: by name, what each has in those octaves; 0 where it has nothing.
-        kappas, extra_terms: by name.
-        distances: by pair of names, the largest |ln f/g| of the schedules that they give.
-        total_steps: of those schedules.
+        names: Names of the spectra.
+        lower: Lower edges of the octaves, starting at the smallest μ of all spectra.
+        shares: Share of each octave, by name.
+        kappas, extra_terms: Condition number and extra term, by name.
+        distances: Largest |ln f/g| between the Eigencurve schedules of two spectra, by pair of names.
+        total_steps: Number of steps of those schedules.
     """
 
     names: tuple[str, ...]
@@ -40,11 +40,11 @@ class SpectrumComparison:
 
 
 def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> SpectrumComparison:
-    """Put spectra side by side.
+    """Compare spectra by their octaves and by the schedules built from them.
 
     Args:
-        subjects: at least two, by the names to show.
-        total_steps: T of the schedules that are compared.
+        subjects: At least two spectra, by the name to show.
+        total_steps: Number of steps T of the schedules.
     """
     if len(subjects) < 2:
         _check.refuse("compare_spectra", "subjects", "at least two spectra", len(subjects))
@@ -65,18 +65,20 @@ def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> Spectr
 
 
 def log_distance(first: Schedule, second: Schedule) -> float:
-    r"""The largest :math:`|\ln f(t)/g(t)|` over all steps of two schedules of equal length; 0.1 is about 10 %.
+    r"""The largest :math:`|\ln f(t)/g(t)|` over all steps of two schedules of equal length. 0.1 means about 10 %.
 
     >>> import eigencurve as ec
     >>> round(log_distance(ec.constant(10, lr=1.0), ec.constant(10, lr=2.0)), 4)
     0.6931
     """
     if first.total_steps != second.total_steps:
-        _check.refuse("log_distance", "second", f"of {first.total_steps} steps, as the first", second.total_steps)
+        _check.refuse(
+            "log_distance", "second", f"of {first.total_steps} steps, like the first schedule", second.total_steps
+        )
     return float(np.abs(np.log(first.values()) - np.log(second.values())).max())
 
 
 def _octave_shares(mu: float, spectrum: Spectrum) -> Array:
-    """The share of every octave from ``mu`` up to the last one that is not empty."""
+    """The share of every octave from ``mu`` to the last one that is not empty."""
     used = spectrum.weights > 0
     return np.bincount(octave_index(spectrum.eigenvalues[used], mu), spectrum.weights[used]).astype(np.float64)

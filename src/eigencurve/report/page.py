@@ -1,6 +1,6 @@
-"""One self-contained HTML page: no network, no script; light and dark; for the screen, the phone and paper.
+"""One self-contained HTML page without network access or scripts, for screen, phone and print, light and dark.
 
-Text becomes HTML here and nowhere else: what is not :class:`Markup` is escaped.
+Only this module turns text into HTML: everything that is not :class:`Markup` is escaped.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from importlib.resources import files
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a heading of its own."""
+    """A part of the page with its own heading."""
 
     title: str
     blocks: Sequence[Markup]
 
 
 def escaped(text: str) -> Markup:
-    """``text`` as HTML; markup stays as it is."""
+    """Escape ``text`` for HTML. Markup stays unchanged."""
     return text if isinstance(text, Markup) else Markup(html.escape(text))
 
 
 def tag(name: str, *children: str, **attributes: str | bool) -> Markup:
-    """An element; ``class_`` and the like lose their underscore, ``aria_label`` becomes ``aria-label``.
+    """Build an HTML element. ``class_`` becomes ``class``, and ``aria_label`` becomes ``aria-label``.
 
     >>> tag("p", "a < b", class_="note")
     '<p class="note">a &lt; b</p>'
@@ -42,23 +42,23 @@ def tag(name: str, *children: str, **attributes: str | bool) -> Markup:
 
 
 def paragraph(*parts: str) -> Markup:
-    """A paragraph of text."""
+    """Build a paragraph."""
     return tag("p", *parts)
 
 
 def note(*parts: str) -> Markup:
-    """A paragraph that stands out: something to beware of."""
+    """Build a highlighted paragraph for a warning."""
     return tag("p", *parts, class_="note")
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Markup:
-    """Names and values."""
+    """Build a list of names and values."""
     rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
     return tag("dl", *rows)
 
 
 def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> Markup:
-    """A table; the first ``text_columns`` columns hold text, the others numbers. A wide one scrolls by itself."""
+    """Build a table. The first ``text_columns`` columns hold text, the others numbers. Wide tables scroll."""
     head = tag("tr", *(tag("th", name, scope="col", class_=_align(i, text_columns)) for i, name in enumerate(columns)))
     body = [
         tag(
@@ -73,22 +73,22 @@ def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], t
 
 
 def figure(picture: Markup, caption: str) -> Markup:
-    """A picture with its caption; the picture carries its own description."""
+    """Build a figure with a caption. The picture contains its own description for screen readers."""
     return tag("figure", picture, tag("figcaption", caption))
 
 
 def side_by_side(*blocks: Markup) -> Markup:
-    """Figures beside each other where there is room for it."""
+    """Place figures next to each other if there is room."""
     return tag("div", *blocks, class_="beside")
 
 
 def code_block(text: str) -> Markup:
-    """Code or any other text whose lines and columns count."""
+    """Build a block of preformatted text, such as code."""
     return tag("pre", tag("code", text), tabindex="0")
 
 
 def page(title: str, intro: Sequence[Markup], sections: Sequence[Section]) -> str:
-    """The whole document."""
+    """Build the HTML document."""
     names = _anchors(sections)
     links = [tag("li", tag("a", section.title, href=f"#{name}")) for section, name in zip(sections, names, strict=True)]
     contents = tag("nav", tag("ul", *links), aria_label="Contents") if len(sections) > 1 else Markup("")

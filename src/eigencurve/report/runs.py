@@ -1,4 +1,4 @@
-"""What a store of finished runs has to show: each schedule at its best settings, with mean and spread over seeds."""
+"""Summarise a store of finished runs: each schedule at its best settings, with mean and spread over seeds."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 from eigencurve._arrays import Array
 from eigencurve.runs.store import Store
 
-# The setting that tells schedules apart, and those that tell problems and budgets apart, where a run has them.
+# The setting that names the schedule, and the settings that identify a problem and its budget.
 SCHEDULE = "schedule"
 PROBLEM = ("model", "split", "epochs")
 TIME = "epochs"
-# Settings are chosen by the first of these that a run has, or by its first metric.
+# The best settings are chosen by the first of these metrics that a run has, otherwise by its first metric.
 CHOSEN_BY = ("accuracy", "valid")
-# A metric is better when it is lower, unless its name has one of these words.
+# Lower is better, unless the name of the metric contains one of these words.
 HIGHER_IS_BETTER = ("accuracy", "acc", "score", "top")
-# Experiments that train in order to measure a spectrum keep it in the place of a training curve.
+# Experiments with this prefix store a spectrum in place of a training curve.
 SPECTRA = "spectra/"
 
 Curve = tuple[Array, Array]
@@ -30,14 +30,14 @@ Curve = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The runs of one setting over its seeds.
+    """All runs with the same settings and different seeds.
 
     Attributes:
-        schedule: its name.
-        settings: all of them, the schedule's among them.
-        values: by metric, the numbers of the runs that did not diverge.
-        num_diverged: how many did.
-        curves: by name, times and the mean over the seeds; the only curve of a run is named after nothing.
+        schedule: Name of the schedule.
+        settings: All settings of the runs, including the schedule.
+        values: Values of the runs that did not diverge, by metric.
+        num_diverged: Number of runs that diverged.
+        curves: Times and mean over the seeds, by name. A run's only curve has the empty name.
     """
 
     schedule: str
@@ -57,15 +57,15 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One problem of one experiment at one budget.
+    """One problem of an experiment at one training budget.
 
     Attributes:
-        experiment: its name.
-        problem: such as ``"model vgg16, epochs 5"``; empty where runs do not say.
-        metrics: names, the one that settings were chosen by first.
-        trials: each schedule at its best settings, the best first.
-        num_settings: how many settings were tried in all.
-        common: the settings that all runs share.
+        experiment: Name of the experiment.
+        problem: Description such as ``"model vgg16, epochs 5"``, or empty if the runs have none.
+        metrics: Names of the metrics, first the one that the best settings were chosen by.
+        trials: Each schedule at its best settings, the best first.
+        num_settings: Number of settings that were tried.
+        common: Settings that all runs share.
     """
 
     experiment: str
@@ -76,13 +76,13 @@ class Panel:
     common: Mapping[str, Any]
 
     def own(self, trial: Trial) -> dict[str, Any]:
-        """What sets a trial apart from the others, beside its schedule."""
+        """Settings of a trial that the others do not share, without the schedule."""
         shared = {SCHEDULE, *PROBLEM, *self.common}
         return {name: value for name, value in trial.settings.items() if name not in shared}
 
 
 def panels_of(store: Store) -> list[Panel]:
-    """Every problem and budget of every experiment of training runs in a store."""
+    """Collect the training runs of a store, one panel per experiment, problem and budget."""
     found = []
     for experiment in store.experiments():
         if experiment.startswith(SPECTRA):
@@ -95,12 +95,12 @@ def panels_of(store: Store) -> list[Panel]:
 
 
 def prefers_higher(metric: str) -> bool:
-    """Whether more of ``metric`` is better, by its name."""
+    """Whether a higher value of ``metric`` is better, judging by its name."""
     return any(word in metric.lower() for word in HIGHER_IS_BETTER)
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in a line; a list of numbers is only counted.
+    """Format settings in one line. Lists are only counted.
 
     >>> settings_text({"lr": 0.1, "min_lr": None, "curve": [[0, 1], [5, 2]]})
     'lr 0.1, min_lr none, curve of 2 values'
@@ -137,7 +137,7 @@ def _metrics(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _common(trials: Sequence[Trial], problem: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that are the same in all of several trials, beside those of the problem."""
+    """Settings that are the same in all trials, without those of the problem; none if there is only one trial."""
     first = trials[0].settings
     shared = [name for name in first if all(name in t.settings and t.settings[name] == first[name] for t in trials)]
     return {name: first[name] for name in shared if name not in (SCHEDULE, *problem)} if len(trials) > 1 else {}
@@ -153,14 +153,14 @@ def _trial(rows: Sequence[Mapping[str, Any]]) -> Trial:
 
 
 def _curves(kept: Any) -> dict[str, Array]:
-    """The curves of a row: a list of pairs is one, a mapping holds one and several by name."""
+    """Curves of a row by name. A stored list of pairs is a single curve; a mapping also holds named curves."""
     fields = kept if isinstance(kept, Mapping) else {"curve": kept, "curves": {}}
     every = {"": fields["curve"], **fields["curves"]}
     return {name: np.array(pairs, dtype=np.float64) for name, pairs in every.items() if pairs}
 
 
 def _mean_curves(runs: Sequence[Mapping[str, Array]]) -> dict[str, Curve]:
-    """The mean of each curve that all runs have, at the same times."""
+    """Mean of each curve that all runs have at the same times."""
     found: dict[str, Curve] = {}
     for name, first in runs[0].items() if runs else ():
         curves = [run[name] for run in runs if name in run and run[name].shape == first.shape]
@@ -170,7 +170,7 @@ def _mean_curves(runs: Sequence[Mapping[str, Array]]) -> dict[str, Curve]:
 
 
 def _rank(trial: Trial, metrics: Sequence[str]) -> tuple[bool, int, float]:
-    """Settings of which no run diverged come first, then by the mean of the first metric."""
+    """Sort key: settings without diverged runs first, then by the mean of the first metric."""
     values = trial.values.get(metrics[0], ()) if metrics else ()
     if not values:
         return True, trial.num_diverged, 0.0
@@ -179,5 +179,5 @@ def _rank(trial: Trial, metrics: Sequence[str]) -> tuple[bool, int, float]:
 
 
 def _order(key: tuple[Any, ...]) -> tuple[tuple[float, str], ...]:
-    """Numbers by size, words by the alphabet."""
+    """Sort key: numbers by size, words alphabetically."""
     return tuple((float(value), "") if isinstance(value, int | float) else (0.0, str(value)) for value in key)

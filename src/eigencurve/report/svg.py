@@ -1,4 +1,4 @@
-"""Figures as inline SVG that takes its colours from the page: light on dark, dark on light, plain on paper."""
+"""Figures as inline SVG that takes its colours from the page, so it suits light mode, dark mode and print."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from eigencurve.report.page import Markup, tag
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# A figure is at most as wide as makes its letters as large as the page's small ones.
+# Limits the width of a figure so that its text is no larger than the small text of the page.
 POINTS_PER_REM = 10.4
-# Black is the page's ink, white its ground, matplotlib's grey its grid; the colours of curves are the page's own.
+# Colours of the figure and the page's colours that replace them: text, background, grid, and curves.
 THEMED = {
     "#000000": "currentColor",
     "#ffffff": "var(--page)",
@@ -24,12 +24,12 @@ THEMED = {
 
 
 def inline_svg(figure: Figure, name: str, description: str) -> Markup:
-    """A figure as an ``<svg>`` element.
+    """Convert a figure to an ``<svg>`` element.
 
     Args:
-        figure: from :mod:`eigencurve.figures`.
-        name: unlike that of every other figure of the page; its identifiers begin with it.
-        description: what the figure shows, for those who cannot see it.
+        figure: A matplotlib figure from :mod:`eigencurve.figures`.
+        name: Prefix of the identifiers in the SVG, unique on the page.
+        description: What the figure shows, for screen readers.
     """
     figure.set_facecolor("none")
     text = figure_bytes(figure, ".svg").decode()

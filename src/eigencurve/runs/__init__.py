@@ -1,1 +1,1 @@
-"""What a training run is, and the store that keeps finished runs."""
+"""Finished training runs: what a run is, where its numbers come from, and the store that keeps them."""

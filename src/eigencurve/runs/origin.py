@@ -1,19 +1,32 @@
-"""Where a number comes from: versions of what computed it, and the revision of the source."""
+"""Where a number comes from: the versions that computed it and the revision of the source."""
 
 from __future__ import annotations
 
 import platform
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-from eigencurve.runs.store import Origin
 
 PACKAGES = ("eigencurve", "numpy", "scipy", "numba", "torch")
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Versions and source revision that a result was computed with.
+
+    Attributes:
+        versions: Version of Python and of each package in ``PACKAGES``, by name.
+        revision: Git revision of the source; a trailing "+" marks uncommitted changes. Empty if unknown.
+    """
+
+    versions: Mapping[str, str]
+    revision: str
+
+
 def origin_here() -> Origin:
-    """Python's and the packages' versions, and git's revision ("+" marks uncommitted changes) where there is one."""
+    """The origin of a result that this process computes."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -27,8 +40,9 @@ def _revision() -> str:
     folder = Path(__file__).parent
     try:
         head = _git(folder, "rev-parse", "--short=12", "HEAD")
-        inside = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
-        return head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "") if inside else ""
+        # A copy installed into some other repository is not described by that repository's revision.
+        tracked = _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
+        return head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "") if tracked else ""
     except (OSError, subprocess.SubprocessError):
         return ""
 

@@ -1,4 +1,4 @@
-"""Results on disk: one SQLite row for each finished run, so that a killed search goes on where it stopped."""
+"""The store of finished runs: one SQLite row per run, so a killed search resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.runs.origin import Origin
 
-APPLICATION_ID = 0x45494743  # "EIGC", SQLite's field for telling kinds of files apart
+APPLICATION_ID = 0x45494743  # "EIGC", the SQLite field that identifies the file type
 VERSION = 1
 LEASE_SECONDS = 3600.0
 SCHEMA = (
@@ -33,7 +34,12 @@ SCHEMA = (
 
 @dataclass(frozen=True)
 class Run:
-    """One thing to run: settings (plain JSON values) and a seed."""
+    """One training run to do.
+
+    Attributes:
+        settings: Settings of the run, as plain JSON values.
+        seed: Random seed of the run.
+    """
 
     settings: Mapping[str, Any]
     seed: int
@@ -41,13 +47,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run gave: numbers by name, curves of (time, number) pairs, and whether it diverged.
+    """The result of a run.
 
     Attributes:
-        metrics: numbers by name.
-        curve: the one curve of an experiment that has no more than one.
-        diverged: whether it did.
-        curves: several curves by name, for an experiment that has more.
+        metrics: Final numbers, by name.
+        curve: The (time, number) pairs of an experiment that records a single curve.
+        diverged: Whether the run diverged.
+        curves: The curves of an experiment that records several, by name.
     """
 
     metrics: Mapping[str, float]
@@ -56,25 +62,18 @@ class Outcome:
     curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where results come from: versions of what computed them, and the revision of the source."""
-
-    versions: Mapping[str, str]
-    revision: str
-
-
 def key_of(experiment: str, run: Run) -> str:
-    """The name of a run in the store: equal for equal experiment, settings and seed only."""
+    """The key of a run in the store, a hash of the experiment, the settings and the seed."""
     text = json.dumps([experiment, dict(run.settings), run.seed], sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Store:
-    """A file of finished runs, shared safely by several processes.
+    """A file of finished runs that several processes can share.
 
     Args:
-        path: made where there is none. A file of another kind, or a damaged one, is refused and left as it is.
+        path: Path of the file, created if missing. Any other kind of file, or a damaged store, is refused and left
+            unchanged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -82,7 +81,7 @@ class Store:
         _require_ours(self.path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connection() as connection:
-            # In one transaction: another process that opens the file at this moment sees nothing, or all of it.
+            # One transaction: another process that opens the file meanwhile sees an empty file or a complete store.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -92,7 +91,7 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
 
     def outcomes(self, experiment: str, runs: Iterable[Run]) -> list[Outcome | None]:
-        """What each of ``runs`` gave, in their order; None for those that are not in the store."""
+        """The outcomes of ``runs`` in the same order; None for each run that is not in the store."""
         keys = [key_of(experiment, run) for run in runs]
         known: dict[str, Outcome] = {}
         with self._connection() as connection:
@@ -105,7 +104,7 @@ class Store:
         return [known.get(key) for key in keys]
 
     def claim(self, experiment: str, runs: Sequence[Run]) -> list[Run]:
-        """Those of ``runs`` that nobody has finished and no other living process is at; they are now ours."""
+        """Claim the ``runs`` that are not finished and not claimed by another live process, and return them."""
         now, me = time.time(), _myself()
         keys = {key_of(experiment, run): run for run in runs}
         busy: set[str] = set()
@@ -123,14 +122,14 @@ class Store:
         return [keys[key] for key in won]
 
     def renew(self) -> None:
-        """Prolong the claims of this process; other hosts take them for dead after an hour without this."""
+        """Renew the claims of this process. Other hosts ignore claims that are more than an hour old."""
         with self._connection() as connection:
             connection.execute(
                 "UPDATE claims SET since = ? WHERE host = ? AND pid = ? AND born = ?", (time.time(), *_myself())
             )
 
     def release(self, experiment: str, runs: Iterable[Run]) -> None:
-        """Give up our claims on ``runs``."""
+        """Give up this process's claims on ``runs``."""
         with self._connection() as connection:
             keys = [(key_of(experiment, run), *_myself()) for run in runs]
             connection.executemany("DELETE FROM claims WHERE key = ? AND host = ? AND pid = ? AND born = ?", keys)
@@ -138,14 +137,14 @@ class Store:
     def add(
         self, experiment: str, runs: Sequence[Run], outcomes: Sequence[Outcome], origin: Origin, seconds: float
     ) -> None:
-        """Write finished runs in one transaction and end the claims on them; a run that is there already stays.
+        """Save finished runs in one transaction and end the claims on them; a run already saved is kept.
 
         Args:
-            experiment: its name.
-            runs: what was run.
-            outcomes: what each gave.
-            origin: versions and revision.
-            seconds: that each took.
+            experiment: Name of the experiment.
+            runs: Runs that finished.
+            outcomes: Outcome of each run.
+            origin: Versions and revision that computed the outcomes.
+            seconds: Duration of each run in seconds.
         """
         common = (json.dumps(dict(origin.versions), sort_keys=True), origin.revision, time.time(), seconds)
         rows = [(*_fields(experiment, run, outcome), *common) for run, outcome in zip(runs, outcomes, strict=True)]
@@ -154,13 +153,13 @@ class Store:
             connection.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows])
 
     def experiments(self) -> list[str]:
-        """The names of all experiments that have finished runs."""
+        """Names of all experiments that have finished runs."""
         with self._connection() as connection:
             found = connection.execute("SELECT DISTINCT experiment FROM runs ORDER BY experiment").fetchall()
         return [name for (name,) in found]
 
     def rows(self, experiment: str) -> list[dict[str, Any]]:
-        """Everything that is known of an experiment's runs, as plain values."""
+        """All columns of an experiment's runs, as plain values."""
         with self._connection() as connection:
             connection.row_factory = sqlite3.Row
             found = connection.execute("SELECT * FROM runs WHERE experiment = ? ORDER BY key", (experiment,)).fetchall()
@@ -190,7 +189,7 @@ def _fields(experiment: str, run: Run, outcome: Outcome) -> tuple[Any, ...]:
 
 
 def _packed(outcome: Outcome) -> Any:
-    """One column for all curves: a list of pairs for one, as ever, and a mapping of such lists for several."""
+    """The value of the ``curve`` column: a list of pairs if there is one curve, else a mapping of such lists."""
     one = [list(pair) for pair in outcome.curve]
     if not outcome.curves:
         return one
@@ -211,7 +210,7 @@ def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
 def _require_ours(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
-    remedy = "It is left as it is; name another file."
+    remedy = "The file is unchanged; choose another path."
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=60.0)
         with contextlib.closing(connection):
@@ -233,7 +232,7 @@ def _myself() -> tuple[str, int, str]:
 
 
 def _born(pid: int) -> str:
-    """When a process was started, in its system's own words; tells a process from a later one of the same number."""
+    """Start time of a process as the system reports it; distinguishes processes that reuse a process id."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
     except (OSError, IndexError):
@@ -241,7 +240,7 @@ def _born(pid: int) -> str:
 
 
 def _alive(host: str, pid: int, born: str, since: float, now: float, me: tuple[str, int, str]) -> bool:
-    """Whether another process still works on its claim: by looking, on this host; by the lease, on another."""
+    """Whether a claim's owner still runs: checked directly on this host, by the age of the claim on another."""
     if (host, pid, born) == me:
         return False
     if host != me[0]:

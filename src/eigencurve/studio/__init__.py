@@ -1,1 +1,1 @@
-"""The interactive page. Needs Streamlit and plotly: ``pip install eigencurve[studio]``."""
+"""The interactive page. It needs Streamlit and plotly: ``pip install eigencurve[studio]``."""

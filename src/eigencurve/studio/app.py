@@ -1,4 +1,4 @@
-"""The page's layout, and nothing else: Streamlit runs this file from top to bottom whenever a setting changes."""
+"""Layout of the page. Streamlit runs this file from top to bottom whenever a setting changes."""
 
 from __future__ import annotations
 
@@ -8,43 +8,37 @@ from typing import Any
 
 import streamlit as st
 
+from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
 from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve.planning.intervals import Interval
+from eigencurve.planning.labels import BEST, LABELS
+from eigencurve.planning.loss_view import LossRow, LossView, loss_view
 from eigencurve.planning.recipe import SavedSchedule
 from eigencurve.planning.snippets import snippet
+from eigencurve.planning.spectrum_view import SpectrumView, spectrum_view
 from eigencurve.planning.subject import Subject
-from eigencurve.studio import figures, texts
+from eigencurve.studio import texts
 from eigencurve.studio.background import Searches
-from eigencurve.studio.controls import axis_control, controls, framework_control, opened, unchanged
+from eigencurve.studio.controls import axis_control, controls, framework_control, read_address, unchanged
 from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
-from eigencurve.studio.view import (
-    BEST,
-    CurvesView,
-    Interval,
-    LossRow,
-    LossView,
-    SpectrumView,
-    curves_view,
-    loss_view,
-    problem_of,
-    spectrum_view,
-)
+from eigencurve.studio.view import CurvesView, curves_view, problem_of
 from eigencurve.theory.quadratic import NoisyQuadratic
 
-# How often the page asks whether the search has ended, and the most lines of a CSV file.
+# Seconds between checks whether the search has finished, and the largest number of lines in a CSV file.
 POLL_SECONDS = 0.5
 MOST_LINES = 1_000_000
-# No buttons over the curves; to drag over a part enlarges it, a double click shows all again.
+# No toolbar over the curves: dragging zooms in, a double click zooms out.
 CHART = {"displayModeBar": False}
 
 
 def main() -> None:
-    """The whole page."""
+    """Draw the whole page."""
     st.set_page_config(page_title="eigencurve studio", page_icon="📉", layout="wide")
     st.title("eigencurve studio", anchor=False)
     st.markdown(texts.INTRODUCTION)
-    messages = opened()
+    messages = read_address()
     with st.sidebar:
         settings, upload = controls()
     if settings is None:
@@ -58,12 +52,12 @@ def main() -> None:
         st.stop()
     try:
         _page(settings, subject_of(settings, upload))
-    except ValueError as error:  # a spectrum that no schedule can be made of
+    except ValueError as error:  # no schedule can be built from this spectrum
         st.error(texts.plain(str(error)))
 
 
 def _page(settings: Settings, subject: Subject) -> None:
-    """Each part is drawn as soon as it is computed: the browser works on one while the next is being computed."""
+    """Draw each part as soon as it is computed, so the browser renders it while the next one is computed."""
     spectrum = spectrum_view(subject)
     _facts(spectrum, settings)
     _spectrum(spectrum, subject)
@@ -71,7 +65,7 @@ def _page(settings: Settings, subject: Subject) -> None:
     best = _searches().ask(*question) if settings.best else None
     curves = curves_view(settings, subject, best)
     _rates(curves, settings)
-    _losses(loss_view(settings, subject, curves.compared), settings, 2 / spectrum.L)
+    _losses(loss_view(*question, curves.compared, settings.scale), settings, 2 / spectrum.L)
     if settings.best and best is None:
         _wait(*question)
     _take(curves, settings)
@@ -84,7 +78,7 @@ def _searches() -> Searches:
 
 @st.fragment(run_every=POLL_SECONDS)
 def _wait(problem: NoisyQuadratic, max_lr: float, total_steps: int) -> None:
-    """Draw the page again once the search has ended."""
+    """Redraw the page once the search has finished."""
     if _searches().ask(problem, max_lr, total_steps) is not None:
         st.rerun()
     st.info(texts.SEARCHING)
@@ -92,11 +86,14 @@ def _wait(problem: NoisyQuadratic, max_lr: float, total_steps: int) -> None:
 
 def _facts(spectrum: SpectrumView, settings: Settings) -> None:
     facts = {
-        "Condition number κ": (f"{spectrum.kappa:.3g}", "Largest over smallest eigenvalue."),
-        "Octaves": (f"{len(spectrum.lower)}", "Doublings from the smallest eigenvalue to the largest."),
-        "Negative": (f"{spectrum.fraction_negative:.1%}", "The share that was measured below zero."),
+        "Condition number κ": (f"{spectrum.kappa:.3g}", "Largest eigenvalue divided by the smallest."),
+        "Octaves": (
+            f"{len(spectrum.lower)}",
+            "Number of factors of two between the smallest and the largest eigenvalue.",
+        ),
+        "Negative": (f"{spectrum.fraction_negative:.1%}", "Share of the eigenvalues that were measured negative."),
         "Extra term": (f"{spectrum.extra_term:.2f}", texts.EXTRA_TERM),
-        "Steps T": (f"{settings.total_steps:,}", "Epochs times steps per epoch."),
+        "Steps T": (f"{settings.total_steps:,}", "Epochs × steps per epoch."),
     }
     with st.container(horizontal=True, gap="medium"):
         for label, (value, explanation) in facts.items():
@@ -104,48 +101,50 @@ def _facts(spectrum: SpectrumView, settings: Settings) -> None:
 
 
 def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
-    st.header("How the loss curves", anchor=False)
-    _chart(figures.spectrum_figure(spectrum), "spectrum")
+    st.header("Curvature of the loss", anchor=False)
+    _chart(spectrum_chart(spectrum), "spectrum")
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
-    st.caption(f"{texts.SPECTRUM} Here: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
+    st.caption(f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
 
 
 def _rates(view: CurvesView, settings: Settings) -> None:
     st.header("Learning rates", anchor=False)
-    _chart(figures.rates_figure(view, settings.steps_per_epoch, settings.lr), "rates")
+    _chart(rates_chart(view.schedules, settings.steps_per_epoch, settings.lr), "rates")
     st.caption(texts.RATES)
     if view.intervals:
-        st.subheader("The intervals of Eigencurve", anchor=False)
+        st.subheader("Intervals of Eigencurve", anchor=False)
         st.html(html_table([_interval_row(interval, settings) for interval in view.intervals]))
 
 
 def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
     return {
         "eigenvalues": f"{interval.lower:.3g} to {interval.upper:.3g}",
-        "share of them": f"{interval.share:.3g}",
+        "share of all": f"{interval.share:.3g}",
         "from epoch": f"{interval.start / settings.steps_per_epoch:.4g}",
         "epochs": f"{interval.length / settings.steps_per_epoch:.4g}",
-        "of training": f"{interval.length / settings.total_steps:.2%}",
+        "share of the run": f"{interval.length / settings.total_steps:.2%}",
         "learning rate": f"{interval.first_lr:.4g} to {interval.last_lr:.4g}",
     }
 
 
 def _losses(losses: LossView, settings: Settings, limit: float) -> None:
-    st.header("What each would reach", anchor=False)
+    st.header("Expected losses", anchor=False)
     axis_control()
-    _chart(figures.losses_figure(losses, settings.steps_per_epoch, settings.axis), "losses")
+    _chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
     st.html(html_table([_loss_row(row) for row in losses.rows]))
     if any(row.diverges for row in losses.rows):
         st.warning(texts.DIVERGES.format(limit=limit))
-    st.caption(f"The bound at the end is {losses.bound[-1]:.4g}. {texts.BOUND.format(max_lr=losses.max_lr)}")
+    st.caption(
+        f"The lower bound after the last step is {losses.bound[-1]:.4g}. {texts.BOUND.format(max_lr=losses.max_lr)}"
+    )
     st.caption(texts.ERROR.format(error=100 * losses.error))
 
 
 def _loss_row(row: LossRow) -> dict[str, str]:
     ratio = f"{row.ratio:.3f}" if math.isfinite(row.ratio) else "–"
     return {
-        "schedule": texts.LABELS[row.name],
+        "schedule": LABELS[row.name],
         "loss": "diverges" if row.diverges else f"{row.loss:.4g}",
         "÷ bound": ratio,
         "bias": "–" if row.diverges else f"{row.bias:.4g}",
@@ -155,9 +154,9 @@ def _loss_row(row: LossRow) -> dict[str, str]:
 
 
 def _take(view: CurvesView, settings: Settings) -> None:
-    st.header("Take it with you", anchor=False)
+    st.header("Use this schedule", anchor=False)
     name = st.selectbox(
-        "Schedule", tuple(view.schedules), format_func=texts.LABELS.__getitem__, key="take", help=texts.HELP["take"]
+        "Schedule", tuple(view.schedules), format_func=LABELS.__getitem__, key="take", help=texts.HELP["take"]
     )
     schedule = view.schedules[name]
     left, right = st.columns(2)
@@ -172,8 +171,8 @@ def _take(view: CurvesView, settings: Settings) -> None:
     if name == BEST:
         st.caption(texts.SCALED)
     framework_control()
-    making = view.recipes.get(name) or SavedSchedule(Path(f"{name}.json"), schedule, settings.weight_decay)
-    st.code(snippet(settings.framework, making), language="python")
+    source = view.recipes.get(name) or SavedSchedule(Path(f"{name}.json"), schedule, settings.weight_decay)
+    st.code(snippet(settings.framework, source), language="python")
     st.caption(texts.SHARED_WITHOUT_FILE if settings.source == "upload" else texts.SHARED)
 
 

@@ -1,4 +1,4 @@
-"""Searches for the numerically best schedule, in a thread of their own: the page goes on while one runs."""
+"""Search for the numerically best schedule in a background thread, so the page stays responsive."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Question: TypeAlias = tuple[NoisyQuadratic, float, int]
 
 
 class Searches:
-    """One search at a time; the answers to the last few questions are kept.
+    """Run one search at a time and keep the latest answers.
 
-    A question that waits is dropped when another one is asked: the sliders have moved on.
+    A new question cancels the one that is still waiting, because the sliders have moved on.
 
     Args:
-        most: how many answers are kept.
+        most: Number of answers to keep.
     """
 
     def __init__(self, most: int = 16) -> None:
@@ -30,7 +30,7 @@ class Searches:
         self._lock = Lock()
 
     def ask(self, problem: NoisyQuadratic, max_lr: float, total_steps: int) -> Search | None:
-        """The best schedule of T steps with rates up to ``max_lr``, or None while it is being searched for."""
+        """The best schedule of T steps with rates up to ``max_lr``, or None while the search is running."""
         question = (problem, max_lr, total_steps)
         with self._lock:
             if question not in self._answers:

@@ -1,4 +1,4 @@
-"""The page's widgets: from the address to what they show, and from them to the settings."""
+"""Widgets of the page: they start from the settings in the address and return the current settings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import streamlit as st
 
+from eigencurve.planning.labels import LABELS
+from eigencurve.planning.loss_view import SCALES
 from eigencurve.planning.snippets import TEMPLATES
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts
 from eigencurve.studio.source import MOST_MEGABYTES, Upload, read_upload
-from eigencurve.studio.state import AXES, KINDS, MOST_SCHEDULES, MOST_STEPS, SCALES, SOURCES, Settings, from_params
+from eigencurve.studio.state import AXES, KINDS, MOST_SCHEDULES, MOST_STEPS, SOURCES, Settings, from_params
 
-SOURCE_NAMES = {"zoo": "Measured by this project", "power_law": "Power law", "upload": "Your own file"}
-SCALE_NAMES = {"best": "each at its best", "theory": "1/L", "given": "as given"}
+SOURCE_NAMES = {"zoo": "Measured networks (zoo)", "power_law": "Power law", "upload": "Your own file"}
+SCALE_NAMES = {"best": "best rate of each schedule", "theory": "1/L", "given": "your learning rate"}
 FRAMEWORK_NAMES = {
     "torch": "PyTorch",
     "lightning": "Lightning",
@@ -24,20 +26,20 @@ FRAMEWORK_NAMES = {
     "keras": "Keras",
     "optax": "Optax",
 }
-# Places of the sliders on a logarithmic scale; a value from the address is put among them.
+# Values on the logarithmic sliders. A value from the address is added to them.
 DIGITS = (1, 2, 5)
-PLACES = {
+SLIDER_VALUES = {
     "weight_decay": (0.0, *(float(f"{digit}e{power}") for power in range(-6, 0) for digit in DIGITS)),
     "kappa": tuple(float(f"{digit}e{power}") for power in range(1, 9) for digit in DIGITS),
     "noise": (0.0, *(float(f"{digit}e{power}") for power in range(-2, 8) for digit in DIGITS)),
     "beta": (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0),
 }
-# A file that was sent is parsed once and kept for an hour; of the last four.
+# Number of parsed uploads to keep, and for how many seconds.
 FILES_KEPT, SECONDS_KEPT = 4, 3600
 
 
-def opened() -> tuple[str, ...]:
-    """Take the settings from the address when the page is opened; returns what was wrong with it."""
+def read_address() -> tuple[str, ...]:
+    """Read the settings from the address when the page is first opened; return messages about invalid ones."""
     state = st.session_state
     if "kept" not in state:
         settings, messages = from_params(st.query_params.to_dict())
@@ -47,14 +49,14 @@ def opened() -> tuple[str, ...]:
 
 
 def unchanged(settings: Settings) -> bool:
-    """Whether the page is still as it was opened."""
+    """Whether no setting has changed since the page was opened."""
     return bool(vars(settings) == st.session_state["opened_with"])
 
 
 def controls() -> tuple[Settings | None, Upload | None]:
-    """Draw the widgets; the settings that they say, or None where two of them do not go together."""
+    """Draw the widgets and return their settings, or None if two settings contradict each other."""
     values = dict(st.session_state["kept"])
-    for name in ("axis", "framework"):  # their widgets are further down the page
+    for name in ("axis", "framework"):  # these widgets are drawn further down the page
         values[name] = st.session_state.get(_key(name), values[name])
     st.header("Spectrum", anchor=False)
     upload = _spectrum_controls(values)
@@ -73,12 +75,12 @@ def controls() -> tuple[Settings | None, Upload | None]:
 
 
 def axis_control() -> None:
-    """Linear or logarithmic time."""
+    """Draw the choice between a linear and a logarithmic time axis."""
     _radio("Time axis", "axis", AXES, str)
 
 
 def framework_control() -> None:
-    """Whose code to show."""
+    """Draw the choice of a framework for the generated code."""
     _radio("Code for", "framework", tuple(TEMPLATES), lambda name: FRAMEWORK_NAMES.get(name, name))
 
 
@@ -86,10 +88,10 @@ def _key(name: str) -> str:
     return f"set_{name}"
 
 
-def _first(name: str) -> Any:
-    """What a widget shows when it is drawn, anew or again after others were in its place: the value kept of it.
+def _initial(name: str) -> Any:
+    """The value that a widget shows when it first appears, or reappears: the last value kept for it.
 
-    It stays the widget's default for as long as that is drawn: a page that is drawn twice at once shows it too.
+    It stays the widget's default for as long as the widget is drawn, so two overlapping runs of the page agree.
     """
     first = st.session_state["first"]
     if _key(name) not in st.session_state:
@@ -98,30 +100,30 @@ def _first(name: str) -> Any:
 
 
 def _choice(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str]) -> str:
-    """One of several, from a menu."""
-    place = options.index(_first(name))
+    """A drop-down menu."""
+    place = options.index(_initial(name))
     return str(st.selectbox(label, options, place, format_func=shown, key=_key(name), help=texts.HELP[name]))
 
 
 def _radio(label: str, name: str, options: tuple[str, ...], shown: Callable[[str], str], across: bool = True) -> str:
-    """One of a few, side by side or one below the other."""
-    place = options.index(_first(name))
+    """Radio buttons, side by side or stacked."""
+    place = options.index(_initial(name))
     chosen = st.radio(
         label, options, place, format_func=shown, key=_key(name), help=texts.HELP.get(name), horizontal=across
     )
     return str(chosen)
 
 
-def _places(label: str, name: str) -> float:
+def _slider(label: str, name: str) -> float:
     """A slider on a logarithmic scale."""
-    options = sorted({*PLACES[name], st.session_state["opened_with"][name]})
+    options = sorted({*SLIDER_VALUES[name], st.session_state["opened_with"][name]})
     chosen = st.select_slider(
-        label, options, _first(name), format_func=_place_shown(name), key=_key(name), help=texts.HELP[name]
+        label, options, _initial(name), format_func=_slider_label(name), key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
 
 
-def _place_shown(name: str) -> Callable[[float], str]:
+def _slider_label(name: str) -> Callable[[float], str]:
     return lambda value: "1 (limit)" if name == "beta" and value == 1 else f"{value:.7g}"
 
 
@@ -134,17 +136,17 @@ def _spectrum_controls(values: dict[str, Any]) -> Upload | None:
         st.caption(f"{entry.network}; {entry.data}.")
     elif values["source"] == "power_law":
         values["alpha"] = st.slider(
-            "Exponent α", -1.0, 4.0, _first("alpha"), step=0.05, key=_key("alpha"), help=texts.HELP["alpha"]
+            "Exponent α", -1.0, 4.0, _initial("alpha"), step=0.05, key=_key("alpha"), help=texts.HELP["alpha"]
         )
-        values["kappa"] = _places("Condition number κ", "kappa")
+        values["kappa"] = _slider("Condition number κ", "kappa")
     else:
         upload = _upload()
-    values["weight_decay"] = _places("Weight decay", "weight_decay")
+    values["weight_decay"] = _slider("Weight decay", "weight_decay")
     return upload
 
 
 def _upload() -> Upload | None:
-    """The file that was sent; one that cannot be used is refused in words."""
+    """The uploaded spectrum. A file that cannot be used shows an error."""
     sent = st.file_uploader(
         "Spectrum file", type=list(SUFFIXES), key="upload", help=texts.HELP["upload"], max_upload_size=MOST_MEGABYTES
     )
@@ -165,40 +167,40 @@ def _parsed(name: str, content: bytes) -> Upload:
 def _run_controls(values: dict[str, Any]) -> None:
     for name, label in (("epochs", "Epochs"), ("steps_per_epoch", "Steps per epoch")):
         values[name] = st.number_input(
-            label, 1, MOST_STEPS, _first(name), step=1, key=_key(name), help=texts.HELP[name]
+            label, 1, MOST_STEPS, _initial(name), step=1, key=_key(name), help=texts.HELP[name]
         )  # fmt: skip
-    values["lr"] = _rate("Learning rate", "lr", 1e-12, 0.01)
+    values["lr"] = _rate("Initial learning rate", "lr", 1e-12, 0.01)
     kept = st.session_state["kept"]
     free = st.checkbox(
-        "Last learning rate unrestricted", st.session_state["opened_with"]["min_lr"] is None, key="set_free",
+        "Keep the default final rate", st.session_state["opened_with"]["min_lr"] is None, key="set_free",
         help=texts.HELP["free"],
     )  # fmt: skip
     if not free:
         kept["min_lr"] = kept["min_lr"] or 0.0
-    values["min_lr"] = None if free else _rate("Last learning rate", "min_lr", 0.0, 0.001)
+    values["min_lr"] = None if free else _rate("Final learning rate", "min_lr", 0.0, 0.001)
 
 
 def _rate(label: str, name: str, least: float, step: float) -> float:
-    """A learning rate to type in."""
+    """A number field for a learning rate."""
     chosen = st.number_input(
-        label, least, 1e6, _first(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
+        label, least, 1e6, _initial(name), step=step, format="%g", key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
 
 
 def _schedule_controls(values: dict[str, Any]) -> None:
     chosen = st.multiselect(
-        "Schedules", KINDS, list(_first("schedules")), format_func=texts.LABELS.__getitem__, key=_key("schedules"),
+        "Schedules", KINDS, list(_initial("schedules")), format_func=LABELS.__getitem__, key=_key("schedules"),
         max_selections=MOST_SCHEDULES, help=texts.HELP["schedules"],
     )  # fmt: skip
     if not chosen:
         st.caption(texts.NO_SCHEDULE)
     values["schedules"] = tuple(chosen) or ("eigencurve",)
-    values["beta"] = _places("β of Eigencurve", "beta")
-    values["allocation"] = _radio("Allocation of steps", "allocation", ALLOCATIONS, str)
+    values["beta"] = _slider("β of Eigencurve", "beta")
+    values["allocation"] = _radio("Division of steps", "allocation", ALLOCATIONS, str)
 
 
 def _comparison_controls(values: dict[str, Any]) -> None:
-    values["noise"] = _places("Gradient noise σ²", "noise")
-    values["scale"] = _radio("Rates on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
-    values["best"] = st.toggle("Numerically best schedule", _first("best"), key=_key("best"), help=texts.HELP["best"])
+    values["noise"] = _slider("Gradient noise σ²", "noise")
+    values["scale"] = _radio("Peak rate on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
+    values["best"] = st.toggle("Search the best schedule", _initial("best"), key=_key("best"), help=texts.HELP["best"])

@@ -1,4 +1,4 @@
-"""Starting the page: Streamlit on this machine only, unless told otherwise."""
+"""Start the page with Streamlit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ APP = Path(__file__).with_name("app.py")
 
 
 def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> list[str]:
-    """The command that serves the page: no usage statistics, no file of more than a few megabytes, no stack traces."""
+    """The command that serves the page, without usage statistics, large uploads or stack traces."""
     options = {
         "server.address": host,
         "server.port": str(port),
@@ -32,18 +32,18 @@ def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> li
 
 
 def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
-    """Serve the page until it is interrupted; the interrupt goes on to the caller once the server has ended.
+    """Serve the page until it is interrupted. The interrupt reaches the caller after the server has stopped.
 
     Args:
-        host: the address to listen on; this machine only, unless told otherwise.
-        port: of the page.
-        open_browser: whether to show it at once.
+        host: Address to listen on. The default is reachable from this machine only.
+        port: Port to listen on.
+        open_browser: Whether to open a browser.
 
     Returns:
-        The server's exit code.
+        Exit code of the server.
 
     Raises:
-        ImportError: Streamlit or plotly is missing.
+        ImportError: If Streamlit or plotly is not installed.
     """
     missing = [name for name in ("streamlit", "plotly") if find_spec(name) is None]
     if missing:

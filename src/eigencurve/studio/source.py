@@ -1,4 +1,4 @@
-"""The spectrum that the settings ask for; uploads are parsed, never executed, and limited in size."""
+"""The spectrum that the settings select. Uploads are parsed, never executed, and limited in size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.studio.state import Settings
 
-# Megabytes that may be sent; megabytes that an archive may unpack to; eigenvalues that a redraw has the time for.
+# Limits of an upload: size of the file, size of an unpacked archive, and number of eigenvalues that redraw quickly.
 MOST_MEGABYTES = 5
 MOST_UNPACKED = 64
 MOST_EIGENVALUES = 20_000
@@ -22,17 +22,17 @@ MOST_EIGENVALUES = 20_000
 
 @dataclass(frozen=True)
 class Upload:
-    """A spectrum from a file that was sent: the file's name without folders, and the eigenvalues as measured."""
+    """An uploaded spectrum: the file name without folders, and the eigenvalues as measured."""
 
     name: str
     spectrum: Spectrum
 
 
 def read_upload(name: str, content: bytes) -> Upload:
-    """Parse a file that was sent.
+    """Parse an uploaded file.
 
     Raises:
-        ValueError: a file that is too large, damaged, of another kind, or of too many eigenvalues.
+        ValueError: If the file is too large, damaged, of another type, or has too many eigenvalues.
     """
     plain = PurePath(name.replace("\\", "/")).name
     suffix = PurePath(plain).suffix.lower()
@@ -44,20 +44,20 @@ def read_upload(name: str, content: bytes) -> Upload:
         _require_small_archive(content)
     spectrum, _ = parse_spectrum(content, suffix, Path(plain))
     if len(spectrum) > MOST_EIGENVALUES:
-        remedy = "Merge neighbours: a schedule sees octaves, not single eigenvalues."
+        remedy = "Merge neighbouring eigenvalues; the schedule only depends on octaves."
         _check.refuse("upload", "file", f"of at most {MOST_EIGENVALUES:,} eigenvalues", f"{len(spectrum):,}", remedy)
     return Upload(plain, spectrum)
 
 
 def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
-    """The spectrum, with the weight decay of the settings.
+    """The selected spectrum, prepared with the weight decay of the settings.
 
     Args:
-        settings: with the source.
-        upload: for the source ``"upload"``.
+        settings: Settings of the page.
+        upload: Uploaded file, if the source is ``"upload"``.
 
     Raises:
-        ValueError: no upload where one is needed, or eigenvalues that stay at zero.
+        ValueError: If the upload is missing, or if an eigenvalue is still zero after adding the weight decay.
     """
     if settings.source == "power_law":
         return law_subject(settings.alpha, settings.kappa, settings.weight_decay)
@@ -68,12 +68,12 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
     else:
         code = f"ec.load_spectrum({json.dumps(upload.name)})"
         subject = Subject(upload.name, upload.spectrum, settings.weight_decay, code=code)
-    subject.prepared  # noqa: B018 -- refuses a spectrum that is not positive here, and not where it is first used
+    subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject
 
 
 def _require_small_archive(content: bytes) -> None:
-    """Refuse an archive that would unpack to more than memory should hold."""
+    """Refuse an archive that would unpack to an unreasonable size."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(member.file_size for member in archive.infolist())

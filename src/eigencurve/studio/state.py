@@ -1,4 +1,4 @@
-"""The settings of the page as one frozen value, and the address that restores them."""
+"""The settings of the page as one frozen value, and their encoding in the page's address."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.planning.loss_view import SCALES
 from eigencurve.planning.snippets import TEMPLATES
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.zoo import ZOO
@@ -16,37 +17,35 @@ KINDS = (
     "eigencurve", "cosine", "linear", "step_decay", "elastic_step", "cosine_power", "exponential", "inverse_time",
     "wsd", "constant",
 )  # fmt: skip
-SCALES = ("best", "theory", "given")
 AXES = ("linear", "log")
-# As many curves as there are colours that everybody can tell apart, one of them for the numerically best schedule.
+# There are only so many colours that everybody can tell apart.
 MOST_SCHEDULES = 6
 MOST_STEPS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the page shows; checked when made.
+    """Settings of the page, validated on construction.
 
     Attributes:
-        source: where the spectrum comes from, one of ``SOURCES``.
-        zoo: the name of a shipped spectrum.
-        alpha, kappa: exponent and condition number of a power law.
-        weight_decay: added to every eigenvalue; a power law's smallest one.
-        epochs, steps_per_epoch: their product is T.
-        lr: the initial learning rate.
-        min_lr: the last one, or None for curves as they are.
-        beta: the ratio of a group's edges, 1 for the limit.
-        allocation: of steps to groups, ``"sqrt"`` or ``"optimal"``.
-        noise: σ² of the quadratic model, whose initial errors are 1.
-        scale: the rates on the quadratic: every schedule at its ``"best"``, at 1/L as in the ``"theory"``, or as
-            ``"given"``.
-        schedules: the kinds to draw.
-        best: whether to search for the numerically best schedule.
-        axis: of time, ``"linear"`` or ``"log"``.
-        framework: of the code.
+        source: Where the spectrum comes from; one of ``SOURCES``.
+        zoo: Name of a spectrum of the zoo.
+        alpha, kappa: Exponent and condition number of a power law.
+        weight_decay: Weight decay, added to every eigenvalue; for a power law, its smallest eigenvalue.
+        epochs, steps_per_epoch: Length of the run; their product is T.
+        lr: Initial learning rate.
+        min_lr: Final learning rate, or None for the default of each schedule.
+        beta: Ratio of the edges of a group; 1 is the limit of fine groups.
+        allocation: How steps are divided among groups, ``"sqrt"`` or ``"optimal"``.
+        noise: Gradient noise σ² of the quadratic. Its initial errors are 1.
+        scale: Peak rate on the quadratic: ``"best"`` for each schedule, the ``"theory"``'s 1/L, or as ``"given"``.
+        schedules: Kinds of schedules to draw.
+        best: Whether to search for the numerically best schedule.
+        axis: Time axis, ``"linear"`` or ``"log"``.
+        framework: Framework of the generated code.
 
     Raises:
-        TypeError, ValueError: a value out of its range, or two that do not go together.
+        TypeError, ValueError: If a value is out of range, or if two values contradict each other.
     """
 
     source: str = "zoo"
@@ -76,12 +75,12 @@ class Settings:
 
     @property
     def total_steps(self) -> int:
-        """T."""
+        """Total number of steps T."""
         return self.epochs * self.steps_per_epoch
 
 
 def to_params(settings: Settings) -> dict[str, str]:
-    """The settings that are not the defaults, as the parameters of an address.
+    """Encode the settings that differ from the defaults as query parameters of the address.
 
     >>> to_params(Settings(lr=0.3, schedules=("cosine", "linear")))
     {'lr': '0.3', 'schedules': 'cosine,linear'}
@@ -95,7 +94,7 @@ def to_params(settings: Settings) -> dict[str, str]:
 
 
 def from_params(params: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """The settings of an address, and a sentence for each parameter that could not be used; its default stands.
+    """Decode query parameters, and return a message for each invalid one, which falls back to its default.
 
     >>> settings, messages = from_params({"lr": "fast", "epochs": "10"})
     >>> settings.lr, settings.epochs, messages
@@ -124,9 +123,9 @@ def _written(value: Any) -> str:
 
 
 def _read(name: str, text: str) -> Any:
-    """The value that :func:`_written` wrote."""
+    """Decode what :func:`_written` encoded."""
     if name not in CHECKS:
-        _check.refuse("studio", "address", "made of the page's settings", name, "It is left out.")
+        raise ValueError(f"studio: there is no setting {_check.shown(name)}. It is ignored.")
     usual = getattr(Settings, name)
     if name == "min_lr":
         return CHECKS[name](name, None if text == "free" else _number(name, text, float))
@@ -223,7 +222,7 @@ def _rising(values: Mapping[str, Any]) -> str | None:
 def _law_without_decay(values: Mapping[str, Any]) -> str | None:
     if values["source"] != "power_law" or values["weight_decay"] > 0:
         return None
-    remedy = "It is the law's smallest eigenvalue."
+    remedy = "It is the smallest eigenvalue of the power law."
     return _check.sentence("studio", "weight_decay", "> 0 for a power law", values["weight_decay"], remedy)
 
 

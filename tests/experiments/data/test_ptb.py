@@ -2,8 +2,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.experiments.language import texts
 
-from eigencurve.experiments.data.ptb import FILES, Vocabulary, load_ptb, num_windows, read_words, rows_of, windows
+from eigencurve.experiments.data.ptb import (
+    FILES,
+    Vocabulary,
+    load_ptb,
+    load_small_ptb,
+    num_windows,
+    read_words,
+    rows_of,
+    windows,
+)
 
 TEXTS = (" the cat sat \n the <unk> ran \n", " a cat ran \n", " the dog \n")
 
@@ -62,3 +72,13 @@ def test_windows_go_through_every_row_in_order(batch_size, unroll, num_words):
     assert all(x.shape == y.shape == (batch_size, unroll) for x, y in whole)
     assert all(torch.equal(x, z) for (x, _), (z, _) in zip(whole, every, strict=False))
     assert num_words - rows.numel() < batch_size
+
+
+def test_the_small_corpus_keeps_its_parts_apart(tmp_path):
+    found = load_small_ptb(texts.write_texts(tmp_path), least=2)
+    ends = (found.train == found.vocabulary.places["<eos>"]).nonzero()
+    assert found.train[-1] == found.vocabulary.places["<eos>"]
+    assert len(found.train) + len(found.valid) == 360 + 40  # an end to each of forty lines
+    assert len(found.train) == 370  # to the end of the line that the 361st word is in
+    assert len(ends) == 37
+    assert len(found.test) == 90 + 10

@@ -10,9 +10,6 @@ from typer.testing import CliRunner
 
 from eigencurve import load_spectrum, prepare
 from eigencurve.cli import app
-from eigencurve.experiments.engine.protocol import Trials
-from eigencurve.experiments.engine.winners import Row, standard_errors
-from eigencurve.experiments.images.report import Section
 from eigencurve.runs.store import Store
 
 WORDS = ("--scale", "smoke", "--workers", "1", "--backend", "sequential")
@@ -55,8 +52,8 @@ def test_spectra(folder):
         assert spectrum.dim == found["dim"]
         assert f"| {prepare(spectrum, 5e-4).kappa:.3g} |" in page
     assert page.count("| octave i |") == 3
-    assert "Trained on 32 images" in page
-    assert "not the published files" in page
+    assert "trained on 32 images" in page
+    assert "differ from the published files" in page
 
 
 def test_spectra_unshrunk(folder):
@@ -76,12 +73,12 @@ def test_cifar10(folder):
     for row in rows:
         assert len(row["trials"]["accuracy"]) + row["diverged"] == 2
         assert row["settings"]["split"] == "test"
-    assert "not the published files" in page
+    assert "differ from the published files" in page
     assert "ResNet-18, 1 epoch\n" in page
     done = Store(folder / "s.sqlite")
     assert {r["settings"]["split"] for r in _rows(done, "images/CIFAR-10/") if r["seed"] == 100} == {"validation"}
     assert "48 training and 12 test images" in page
-    assert "after 1 epochs of 32 images" in page
+    assert "after 1 epoch of 32 images" in page
     assert "16 of the training images" in page
     assert not list((folder / "s.checkpoints").iterdir())
 
@@ -93,7 +90,7 @@ def test_reuse(folder):
         own, reused = (row["settings"]["spectrum"] for row in rows if row["schedule"].startswith("Eigencurve"))
         assert own.split("/")[0] in ("googlenet", "vgg16")
         assert reused.split("/")[0] == "resnet18"
-    assert page.count("standard errors.") >= 2
+    assert page.count(" standard errors).") == 2
     assert "32 training and 12 test images" in page
 
 
@@ -115,7 +112,7 @@ def test_what_is_missing_is_said(tmp_path):
     write_cifar10(tmp_path, per_batch=12)
     result = run("elastic", "--data", str(tmp_path), "--store", str(tmp_path / "s.sqlite"))
     assert result.exit_code == 0, result.output
-    assert "CIFAR-100 was not at hand" in result.stdout
+    assert "CIFAR-100 is missing" in result.stdout
     empty = run("elastic", "--data", str(tmp_path / "nothing"), "--store", str(tmp_path / "s.sqlite"))
     assert empty.exit_code == 1
     assert "neither CIFAR-10 nor CIFAR-100 was found" in empty.stderr
@@ -128,7 +125,7 @@ def test_no_data_is_said(tmp_path, monkeypatch):
     monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
     result = run("cifar10", "--store", str(tmp_path / "s.sqlite"))
     assert result.exit_code == 2
-    assert "the folder that holds cifar-10-batches-py" in result.stderr
+    assert "the folder that holds cifar-10-batches-py/" in result.stderr
     assert "EIGENCURVE_DATA" in result.stderr
 
 
@@ -161,39 +158,7 @@ def test_imagenet_cosine_power(imagenet):
     for rows, count in zip(values["sections"].values(), (2, 1), strict=True):  # long runs have one trial
         assert [row["settings"]["alpha"] for row in rows] == [0.5, 1.0, 2.0]
         assert all(len(row["trials"]["top5"]) + row["diverged"] == count for row in rows)
-    assert "The best by accuracy: " in page
-
-
-class TestClaims:
-    def section(self, published, **accuracies):
-        rows = [_row(name, Trials({"lr": 1.0}, values, diverged)) for name, (values, diverged) in accuracies.items()]
-        return Section("A net", rows, published, ("accuracy",))
-
-    def test_the_best_and_what_is_close(self):
-        section = self.section({}, a=((50.0, 52.0), 0), b=((50.5, 51.0), 0), c=((10.0, 11.0), 0))
-        (line,) = section.claims()
-        assert line.startswith("By test accuracy (%), a is best: 51.00 ± 1.41. Within two standard errors of it: b.")
-
-    def test_the_papers_winner(self):
-        published = {"a": ["*70.00 ± 1.00"], "b": ["80.00 ± 2.00"], "d": ["99"]}
-        same = self.section(published, a=((50.0, 51.0), 0), b=((60.0, 61.0), 0))
-        assert same.claims()[-1] == "Of the 2 schedules that the paper has too, b is best here as there."
-        other = self.section(published, a=((60.0, 61.0), 0), b=((50.0, 51.0), 0))
-        assert "b is best there and number 2 here, 14.1 standard errors behind a" in other.claims()[-1]
-
-    def test_stars(self):
-        section = self.section({}, a=((50.0,), 1), b=((), 2))
-        assert "| a | *50.00 ± 0.00 |" in section.table()[2]
-        assert "| b | * all diverged |" in section.table()[3]
-        assert self.section({}, b=((), 2)).claims() == ["By test accuracy (%): every trial diverged."]
-
-    def test_standard_errors(self):
-        first, second = Trials({}, (1.0, 3.0), 0), Trials({}, (5.0, 9.0), 0)
-        assert standard_errors(first, second) == pytest.approx(5 / np.sqrt(2 / 2 + 8 / 2))
-
-
-def _row(name, trials):
-    return Row(name, trials.settings, None, 1, {"accuracy": trials}, {})
+    assert "Best by accuracy: " in page
 
 
 def _rows(store, beginning):

@@ -3,24 +3,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from tests.experiments.ridge.problems import problem
 from tests.reference.sgd import ridge_sgd
 
 import eigencurve as ec
-from eigencurve.experiments.data.libsvm import SparseRows, read_libsvm
+from eigencurve.experiments.data.libsvm import read_libsvm
 from eigencurve.experiments.engine.protocol import search
-from eigencurve.experiments.engine.workers import Workers
-from eigencurve.experiments.ridge.best import LARGEST_RATES, best_grid, noisy_quadratic
+from eigencurve.experiments.engine.request import Workers
 from eigencurve.experiments.ridge.experiment import RidgeExperiment, RidgeProblem, grids, make_schedule, run_sgd
-from eigencurve.experiments.ridge.sampling import check_sampling
-from eigencurve.experiments.ridge.sgd import run_steps
 from eigencurve.runs.store import Run, Store
-
-
-def problem(num_rows=60, num_columns=7, alpha=1e-3, seed=0):
-    rng = np.random.default_rng(seed)
-    matrix = rng.standard_normal((num_rows, num_columns)) * (rng.random((num_rows, num_columns)) < 0.5) / 2
-    matrix[0, 0] = 1.0
-    return RidgeProblem(SparseRows.from_dense(matrix, rng.choice([-1.0, 1.0], num_rows)), alpha)
 
 
 @settings(deadline=None, max_examples=25)
@@ -114,65 +105,3 @@ def test_a_search_on_a4a_agrees_with_a_plain_check(data_path, tmp_path):
     )
     for finding in found:
         assert finding.fresh.mean == pytest.approx(wanted[finding.schedule], rel=0.35)
-
-
-def test_the_mean_of_many_runs_is_the_exact_expectation_of_the_theory():
-    """All rows equal to a, labels fresh in every run: the Hessian is the same for each sample, so the noise is the
-    theory's, only along a, and the order of samples does not matter.
-    """
-    a, alpha, steps, replicas = np.array([1.0, 0.5, 0.0]), 0.05, 40, 4000
-    f = ec.cosine(steps, 0.3)
-    rng = np.random.default_rng(0)
-    starts, columns = np.arange(0, 2 * steps + 1, 2), np.tile([0, 1], steps)
-    hessian = 2 * (np.outer(a, a) + alpha * np.eye(3))
-    losses = []
-    for _ in range(replicas):
-        weights = np.array([[1.0], [-1.0], [2.0]])
-        scale = np.ones(1)
-        labels, order = rng.choice([-1.0, 1.0], steps), rng.permutation(steps)
-        run_steps(starts, columns, np.tile(a[:2], steps), labels, order, f.values()[:, None], alpha, weights, scale)
-        losses.append(0.5 * float((weights[:, 0] * scale) @ hessian @ (weights[:, 0] * scale)))
-    eigenvalues, vectors = np.linalg.eigh(hessian)
-    noise = 4 * (vectors.T @ a) ** 2 / eigenvalues  # the labels have mean 0 and variance 1, and so w_* = 0
-    error = eigenvalues * (vectors.T @ np.array([1.0, -1.0, 2.0])) ** 2
-    q = ec.NoisyQuadratic(ec.Spectrum(eigenvalues, np.ones(3)), noise=noise, initial_error=error)
-    standard_error = np.std(losses) / np.sqrt(replicas)
-    assert abs(np.mean(losses) - 3 * q.expected_loss(f)) < 4 * standard_error
-    assert standard_error < 0.03 * np.mean(losses)
-
-
-def test_the_theory_sees_the_noise_at_the_optimum():
-    p = problem(num_rows=500)
-    q = noisy_quadratic(p)
-    matrix, labels, w = p.rows.dense(), p.rows.labels, p.optimum
-    gradients = np.array([2 * (x @ w - y) * x + 2 * p.alpha * w for x, y in zip(matrix, labels, strict=True)])
-    assert_allclose(gradients.mean(axis=0), 0, atol=1e-13)
-    _, vectors = np.linalg.eigh(p.hessian)
-    assert_allclose(
-        q.noise * q.spectrum.eigenvalues, np.diag(vectors.T @ np.cov(gradients.T, bias=True) @ vectors), rtol=1e-9
-    )
-
-
-def test_the_best_schedule_is_a_run_of_its_own_in_the_store(tmp_path):
-    ridge = RidgeExperiment(problem(), "synthetic")
-    store, here = Store(tmp_path / "s.sqlite"), Workers(backend="sequential", count=1)
-    grid = best_grid(ridge, 2, store, here, progress=False)
-    assert grid == best_grid(ridge, 2, store, here, progress=False)
-    assert len(store.rows(f"{ridge.name}/best")) == len(grid) == len(LARGEST_RATES)
-    q = noisy_quadratic(ridge.problem)
-    for settings_ in grid:
-        f = make_schedule(settings_, ridge.problem)
-        assert f.values().max() <= settings_["lr"] * (1 + 1e-12)
-        assert q.expected_loss(f) <= q.expected_loss(ec.cosine(f.total_steps, settings_["lr"])) * (1 + 1e-9)
-    assert best_grid(ridge, 10_000, store, here, progress=False) == []
-
-
-def test_independent_rows_follow_the_theory_and_reshuffled_ones_beat_its_certificate(data_path, tmp_path):
-    """At 25 epochs of a4a; the recursion leaves out that noise grows with the distance from the optimum."""
-    ridge = RidgeExperiment(RidgeProblem(read_libsvm(data_path("a4a"), num_columns=123)), "a4a")
-    check = check_sampling(ridge, 25, range(3), Store(tmp_path / "s.sqlite"), Workers(backend="sequential", count=1))
-    for row in check.rows:
-        assert row.independent == pytest.approx(row.expected, rel=0.15)
-        assert row.independent > check.certificate
-    assert min(row.reshuffled for row in check.rows) < check.certificate / 3
-    assert check_sampling(ridge, 250, range(3), Store(tmp_path / "s.sqlite"), None) is None

@@ -1,37 +1,24 @@
-import pytest
 import torch
 
+from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.studies import demo
 
 
-@pytest.fixture(autouse=True)
-def keep_threads():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_same_seed_same_table_figures_and_page(tmp_path, monkeypatch, capsys):
-    for name, value in {"REFERENCE_STEPS": 30, "TOTAL_STEPS": 20, "NUM_PROBED": 64}.items():
+    small = {"REFERENCE_STEPS": 30, "TOTAL_STEPS": 20, "NUM_PROBED": 64, "NUM_STARTS": 2, "SEED": 3}
+    for name, value in small.items():
         monkeypatch.setattr(demo, name, value)
-    printed = []
-    for folder in ("first", "second"):
-        demo.main([str(tmp_path / folder), "--seeds", "2", "--seed", "3"])
-        printed.append(capsys.readouterr().out.rsplit("\n\n", 1)[0])
-    assert printed[0] == printed[1]
-    for part in (
-        "share per octave",
-        "interval",
-        "eigencurve",
-        "cosine",
-        "step decay",
-        "elastic step",
-        "inverse time",
-        "±",
-    ):
-        assert part in printed[0]
-    written = {path.name for path in (tmp_path / "first").iterdir()}
-    assert written == {"index.html", "spectrum.png", "learning-rates.png", "training.png"}
-    page = (tmp_path / "first" / "index.html").read_text()
+    before = torch.get_num_threads()
+    first, second = (demo.make(Request(tmp_path / "s.sqlite", progress=shown)) for shown in (True, False))
+    assert first.body == second.body
+    assert torch.get_num_threads() == before
+    assert capsys.readouterr().err.count("Training ") == 2
+    words = ("share per octave", "interval", "cosine", "step decay", "elastic step", "inverse time", "±")
+    assert all(part in first.body for part in ("eigencurve", *words))
+    first.write(tmp_path / "out", "Made by a test.")
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"demo.md", "index.html", "spectrum.png", "learning-rates.png", "training.png"}
+    page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("<svg ") == 3
     assert "http" not in page
+    assert not (tmp_path / "s.sqlite").exists()

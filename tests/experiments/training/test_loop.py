@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.experiments.training.training_job import EPOCHS, STEPS, Blobs, net, recipe, shared
+from tests.experiments.training.training_job import EPOCHS, STEPS, Blobs, net, settings, shared
 from tests.reference.training import literal_sgd
 from torch import nn
 
 from eigencurve import constant, cosine, elastic_step, step_decay
 from eigencurve.experiments.training.launch import in_processes
-from eigencurve.experiments.training.loop import Batch, Part, Recipe, Total, train
+from eigencurve.experiments.training.loop import Batch, Part, Total, TrainingSettings, train
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 class Slope:
@@ -52,14 +52,14 @@ class Weight(nn.Module):
 @pytest.mark.parametrize("schedule", [cosine(30, 0.3), elastic_step(30, 1.0), step_decay(30, 0.1)])
 def test_each_step_has_the_rate_of_the_schedule(schedule):
     task, model = Slope(), Weight()
-    train(model, task, Recipe(schedule, epochs=3))
+    train(model, task, TrainingSettings(schedule, epochs=3))
     weights = torch.tensor([*task.weights, model.w.item()], dtype=torch.float64)
     torch.testing.assert_close(-weights.diff(), torch.tensor(schedule.values()), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("momentum", "max_norm", "ema_decay"), [(0.0, None, None), (0.9, 0.2, 0.8), (0.5, None, 0.0)])
 def test_it_is_the_literal_algorithm(momentum, max_norm, ema_decay):
-    chosen = recipe(momentum=momentum, max_norm=max_norm, ema_decay=ema_decay)
+    chosen = settings(momentum=momentum, max_norm=max_norm, ema_decay=ema_decay)
     model, task = net(), Blobs()
     train(model, task, chosen, seed=3)
     other = net()
@@ -75,7 +75,7 @@ def test_it_is_the_literal_algorithm(momentum, max_norm, ema_decay):
 
 def test_the_averaged_weights_are_evaluated_and_the_models_own_stay():
     task, model = Blobs(), net()
-    train(model, task, recipe(ema_decay=0.99))
+    train(model, task, settings(ema_decay=0.99))
     own = model.state_dict()
     assert not torch.equal(task.evaluated[-1]["fc.weight"], own["fc.weight"])
     assert not torch.equal(task.evaluated[-1]["norm.running_mean"], own["norm.running_mean"])
@@ -114,7 +114,7 @@ def test_two_processes_are_one_with_the_joint_batch_and_go_on_from_their_checkpo
     assert STEPS <= stopped_at < EPOCHS * STEPS
     assert resumed == whole
     with pytest.raises(ValueError, match="number of processes"):
-        train(net(random=False), Blobs(), recipe(max_norm=0.5), checkpoint=tmp_path / "two.run")
+        train(net(random=False), Blobs(), settings(max_norm=0.5), checkpoint=tmp_path / "two.run")
 
 
 class Failing(Blobs):
@@ -127,7 +127,7 @@ class Failing(Blobs):
 
 
 def failing():
-    train(net(random=False), Failing(), recipe(max_norm=0.5))
+    train(net(random=False), Failing(), settings(max_norm=0.5))
 
 
 def test_a_process_that_fails_ends_them_all_and_says_why():
@@ -142,36 +142,36 @@ class Exploding(Blobs):
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     file = tmp_path / "run.pt"
-    found = train(net(), Exploding(), recipe(), checkpoint=file)
+    found = train(net(), Exploding(), settings(), checkpoint=file)
     assert found.diverged
     assert found.num_steps == STEPS + 1
     assert len(found.history["train_loss"]) == 1
-    assert train(net(), Exploding(), recipe(), checkpoint=file) == found  # and stays ended
+    assert train(net(), Exploding(), settings(), checkpoint=file) == found  # and stays ended
 
 
 def test_checkpoints_are_plain_and_of_one_run_only(tmp_path):
     file = tmp_path / "run.pt"
-    train(net(), Blobs(), recipe(), run="one", checkpoint=file)
+    train(net(), Blobs(), settings(), run="one", checkpoint=file)
     state = torch.load(file, weights_only=True)
     assert json.loads(state["history"])["train_loss"][-1][0] == EPOCHS
     content = file.read_bytes()
     others = {"run": {"run": "two"}, "seed": {"seed": 1}}
     for changes in others.values():
-        with pytest.raises(ValueError, match=r"'checkpoint' must be of this run.*run.pt is left as it is"):
-            train(net(), Blobs(), recipe(), **{"run": "one", **changes}, checkpoint=file)
+        with pytest.raises(ValueError, match=r"'checkpoint' must be of this run.*run.pt is unchanged"):
+            train(net(), Blobs(), settings(), **{"run": "one", **changes}, checkpoint=file)
     with pytest.raises(ValueError, match="of this run"):
-        train(net(), Blobs(), recipe(momentum=0.5), run="one", checkpoint=file)
+        train(net(), Blobs(), settings(momentum=0.5), run="one", checkpoint=file)
     assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.5, 0.99])
 def test_a_truncated_checkpoint_is_refused_and_kept(tmp_path, keep):
     file = tmp_path / "run.pt"
-    train(net(), Blobs(), recipe(), checkpoint=file)
+    train(net(), Blobs(), settings(), checkpoint=file)
     content = file.read_bytes()
     file.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ValueError, match=r"must be a complete checkpoint.*run.pt is left as it is"):
-        train(net(), Blobs(), recipe(), checkpoint=file)
+    with pytest.raises(ValueError, match=r"must be a complete checkpoint.*run.pt is unchanged"):
+        train(net(), Blobs(), settings(), checkpoint=file)
     assert file.read_bytes() == content[: int(keep * len(content))]
 
 
@@ -179,12 +179,12 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     file = tmp_path / "run.pt"
     torch.save({"model": {}}, file)
     with pytest.raises(ValueError, match="another kind"):
-        train(net(), Blobs(), recipe(), checkpoint=file)
+        train(net(), Blobs(), settings(), checkpoint=file)
 
 
 def test_the_random_state_outside_stays():
     before = torch.get_rng_state()
-    train(net_without_seeding(), Blobs(), recipe())
+    train(net_without_seeding(), Blobs(), settings())
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -194,17 +194,17 @@ def net_without_seeding():
 
 
 def test_evaluations_are_as_often_as_asked_and_at_the_end():
-    found = train(net(), Blobs(), recipe(evaluate_every=2))
+    found = train(net(), Blobs(), settings(evaluate_every=2))
     assert [epoch for epoch, _ in found.history["weight"]] == [2.0, 3.0]
     assert [epoch for epoch, _ in found.history["train_loss"]] == [1.0, 2.0, 3.0]
-    assert found.last["lr"] == recipe().schedule(EPOCHS * STEPS - 1)
+    assert found.last["lr"] == settings().schedule(EPOCHS * STEPS - 1)
 
 
 def test_numbers_go_to_tensorboard(tmp_path):
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    found = train(net(), Blobs(), recipe(), log=tmp_path)
+    found = train(net(), Blobs(), settings(), log=tmp_path)
     events = EventAccumulator(str(tmp_path))
     events.Reload()
     written = [(float(event.step), event.value) for event in events.Scalars("train_loss")]
@@ -221,13 +221,13 @@ def test_numbers_go_to_tensorboard(tmp_path):
         ({"evaluate_every": 0}, "'evaluate_every' must be >= 1"),
     ],
 )
-def test_bad_recipes_are_refused(changes, message):
+def test_bad_settings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
-        recipe(**changes)
+        settings(**changes)
 
 
 def test_a_schedule_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"whose schedule has 15 steps, got 14\. 3 epochs of 5 steps are 15"):
-        train(net(), Blobs(), recipe(schedule=constant(14, 0.1)))
+    with pytest.raises(ValueError, match=r"a schedule of 15 steps, got 14\. 3 epochs of 5 steps are 15"):
+        train(net(), Blobs(), settings(schedule=constant(14, 0.1)))
     with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
-        recipe(schedule=0.1)
+        settings(schedule=0.1)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from eigencurve import cosine
-from eigencurve.experiments.training.loop import Batch, Recipe, Total, train
+from eigencurve.experiments.training.loop import Batch, Total, TrainingSettings, train
 
 EPOCHS, STEPS = 3, 5
 
@@ -74,14 +74,15 @@ def net(random=True):
     return Net(random)
 
 
-def recipe(**changes):
+def settings(**changes):
     fields = {"schedule": cosine(EPOCHS * STEPS, lr=0.1), "epochs": EPOCHS, "momentum": 0.9, "weight_decay": 0.01}
-    return Recipe(**{**fields, **changes})
+    return TrainingSettings(**{**fields, **changes})
 
 
 def job(out, checkpoint, kill_at):
     model, task = net(), Blobs(kill_at=kill_at)
-    found = train(model, task, recipe(ema_decay=0.9, max_norm=0.5), run="job", checkpoint=checkpoint, save_seconds=0.0)
+    chosen = settings(ema_decay=0.9, max_norm=0.5)
+    found = train(model, task, chosen, run="job", checkpoint=checkpoint, save_seconds=0.0)
     state = {**model.state_dict(), "averaged": task.evaluated[-1]["fc.weight"], "seen": task.seen}
     torch.save({"state": state, "history": {k: torch.tensor(v) for k, v in found.history.items()}}, out)
 
@@ -104,13 +105,13 @@ def shared(folder, name):
     """
     torch.set_num_threads(1)
     models, checkpoint = [net(random=False) for _ in range(2)], folder / f"{name}.run"
-    whole = train(models[0], Blobs(), recipe(max_norm=0.5))
+    whole = train(models[0], Blobs(), settings(max_norm=0.5))
     with contextlib.suppress(StopError):
-        train(net(random=False), Stopping(), recipe(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
+        train(net(random=False), Stopping(), settings(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
     if dist.is_initialized():
         dist.barrier()  # the first process writes the file
     stopped_at = torch.load(checkpoint, weights_only=True)["step"]
-    resumed = train(models[1], Blobs(), recipe(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
+    resumed = train(models[1], Blobs(), settings(max_norm=0.5), checkpoint=checkpoint, save_seconds=0.0)
     states = [model.state_dict() for model in models]
     torch.save(states, folder / f"{name}{os.environ.get('RANK', '')}.pt")
     return whole, resumed, stopped_at

@@ -1,7 +1,7 @@
-"""Random crops and flips, each example's drawn from (seed, epoch, the example's index) alone.
+"""Random crops and flips that depend only on the seed, the epoch and the index of the example.
 
-Whatever the batches, the order or the number of processes, an example of an epoch is always the same image; a run that
-was stopped and goes on sees what it would have seen.
+In a given epoch an example is always the same image, whatever the batches, their order or the number of processes. A
+resumed run sees the same images as one that was not stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def random_words(seed: int, epoch: int, indices: Tensor) -> Words:
-    """64 random bits for each example: SplitMix64's finaliser over seed, epoch and index, one after the other.
+    """64 random bits per example: the finaliser of SplitMix64 applied to seed, epoch and index in turn.
 
     Reference: Steele, Lea and Flood, OOPSLA 2014.
 
@@ -42,17 +42,17 @@ def _mixed(words: Words) -> Words:
 
 
 def crop_and_flip(images: Tensor, indices: Tensor, seed: int, epoch: int, padding: int = PADDING) -> Tensor:
-    """Each image padded with ``padding`` black pixels, cut to its size at a random place, and mirrored or not.
+    """Pad each image with black pixels, crop it to its size at a random position, and flip it at random.
 
     Args:
-        images: uint8, (n, 3, height, width): a batch.
-        indices: the place of each image in the training set.
-        seed: of the run.
-        epoch: from 0.
-        padding: on each side.
+        images: A batch of images, uint8, shape (n, 3, height, width).
+        indices: Index of each image in the training set.
+        seed: Seed of the run.
+        epoch: Epoch, starting at 0.
+        padding: Number of pixels to pad on each side.
 
     Returns:
-        uint8 images of the same shape.
+        The augmented images, uint8, in the same shape.
     """
     for name, value in (("seed", seed), ("epoch", epoch), ("padding", padding)):
         _check.whole("crop_and_flip", name, value, minimum=0)
@@ -65,12 +65,12 @@ def crop_and_flip(images: Tensor, indices: Tensor, seed: int, epoch: int, paddin
 
 
 def _below(count: int, words: Words) -> Tensor:
-    """Whole numbers in 0 … count - 1 from 24 bits each: even to 1 in 2²⁴ / count."""
+    """Integers in 0 … count - 1 from 24 bits each, uniform up to one part in 2²⁴ / count."""
     return torch.from_numpy(((words & np.uint64(0xFFFFFF)) % np.uint64(count)).astype(np.int64))
 
 
 def _cut(padded: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, height: int, width: int) -> Tensor:
-    """The height × width part of each image whose corner is (top, left), mirrored or not, in one gather."""
+    """Crop each image at (top, left) to height × width and flip it if ``mirrored``, in one gather."""
     num, channels, _, stride = padded.shape
     down, across = (torch.arange(size, device=padded.device) for size in (height, width))
     rows = top[:, None] + down
@@ -81,7 +81,7 @@ def _cut(padded: Tensor, top: Tensor, left: Tensor, mirrored: Tensor, height: in
 
 
 def normalise(images: Tensor, mean: tuple[float, ...] = PIXEL_MEAN, std: tuple[float, ...] = PIXEL_STD) -> Tensor:
-    """Images of bytes as float32: (pixel / 255 - mean) / std, by channel.
+    """Convert byte images to float32 and normalise each channel: (pixel / 255 - mean) / std.
 
     >>> normalise(torch.zeros(1, 3, 1, 1, dtype=torch.uint8), mean=(0.5, 0.5, 0.5), std=(0.25, 0.5, 1.0)).flatten()
     tensor([-2.0000, -1.0000, -0.5000])

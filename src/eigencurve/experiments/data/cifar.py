@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 in the folders that their authors publish: cifar-10-batches-py and cifar-100-python."""
+"""CIFAR-10 and CIFAR-100 in the layout that their authors publish: cifar-10-batches-py and cifar-100-python."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SHAPE = (3, 32, 32)
 
 @dataclass(frozen=True)
 class Cifar:
-    """One of the two data sets as it is published.
+    """One of the two data sets as published.
 
     Attributes:
-        name: for reports.
-        folder: that the archive holds.
-        train: files of the training images.
-        test: the file of the test images.
-        meta: the file that tells of the others.
-        labels: the key of the labels.
-        num_classes: of the labels.
-        url: of the archive.
-        md5: of the archive.
-        test_md5: of the file of the test images.
+        name: Name for reports.
+        folder: Folder in the archive.
+        train: Files of the training images.
+        test: File of the test images.
+        meta: File that describes the others.
+        labels: Key of the labels in a file.
+        num_classes: Number of classes.
+        url: Address of the archive.
+        md5: MD5 sum of the archive.
+        test_md5: MD5 sum of the file of test images.
     """
 
     name: str
@@ -75,30 +75,26 @@ CIFAR100 = Cifar(
 )
 
 
-def load_cifar10(folder: str | os.PathLike[str]) -> tuple[ImageSet, ImageSet]:
-    """The training and the test images of CIFAR-10.
+def load_cifar(folder: str | os.PathLike[str], cifar: Cifar = CIFAR10) -> tuple[ImageSet, ImageSet]:
+    """The training and the test images of CIFAR-10, or of CIFAR-100 with its 100 fine labels.
 
     Args:
-        folder: cifar-10-batches-py, or the folder that holds it.
+        folder: Folder of the unpacked archive, or its parent.
+        cifar: ``CIFAR10`` or ``CIFAR100``.
 
     Raises:
-        FileNotFoundError: a file of the layout is missing.
-        ValueError: a file is not what it should be; nothing in it was run.
+        FileNotFoundError: A file is missing.
+        ValueError: A file is invalid. Nothing in it was executed.
     """
-    return _load("load_cifar10", CIFAR10, Path(folder))
-
-
-def load_cifar100(folder: str | os.PathLike[str]) -> tuple[ImageSet, ImageSet]:
-    """The training and the test images of CIFAR-100, with the 100 fine labels; see :func:`load_cifar10`.
-
-    Args:
-        folder: cifar-100-python, or the folder that holds it.
-    """
-    return _load("load_cifar100", CIFAR100, Path(folder))
+    source = _inner(cifar, Path(folder))
+    expected = _fields(source / cifar.meta).get("num_cases_per_batch")
+    train = [_batch(cifar, source / name, expected) for name in cifar.train]
+    test = [_batch(cifar, source / cifar.test, expected)]
+    return _joined(cifar, train), _joined(cifar, test)
 
 
 def download(cifar: Cifar, folder: str | os.PathLike[str]) -> Path:
-    """Fetch the archive to ``folder`` where it is missing, check it, and take out the files that are read."""
+    """Download the archive to ``folder`` if it is missing, check it, and extract the files that are read."""
     archive = fetch(cifar.url, Path(folder) / cifar.url.rpartition("/")[2], cifar.md5, algorithm="md5")
     names = [f"{cifar.folder}/{name}" for name in (*cifar.train, cifar.test, cifar.meta)]
     extract_files(archive, folder, names)
@@ -106,22 +102,14 @@ def download(cifar: Cifar, folder: str | os.PathLike[str]) -> Path:
 
 
 def is_published(cifar: Cifar, folder: str | os.PathLike[str]) -> bool:
-    """Whether the test images in ``folder`` are the published ones, byte for byte."""
+    """Whether the test images in ``folder`` are the published file, byte for byte."""
     content = (_inner(cifar, Path(folder)) / cifar.test).read_bytes()
     return hashlib.md5(content, usedforsecurity=False).hexdigest() == cifar.test_md5
 
 
 def _inner(cifar: Cifar, folder: Path) -> Path:
-    """The folder of the files, given it or the one that holds it."""
+    """The folder of the files, given that folder or its parent."""
     return folder / cifar.folder if (folder / cifar.folder).is_dir() else folder
-
-
-def _load(function: str, cifar: Cifar, folder: Path) -> tuple[ImageSet, ImageSet]:
-    folder = _inner(cifar, folder)
-    expected = _fields(function, folder / cifar.meta).get("num_cases_per_batch")
-    train = [_batch(function, cifar, folder / name, expected) for name in cifar.train]
-    test = [_batch(function, cifar, folder / cifar.test, expected)]
-    return _joined(cifar, train), _joined(cifar, test)
 
 
 def _joined(cifar: Cifar, batches: list[tuple[np.ndarray[Any, Any], list[int]]]) -> ImageSet:
@@ -130,39 +118,39 @@ def _joined(cifar: Cifar, batches: list[tuple[np.ndarray[Any, Any], list[int]]])
     return ImageSet(torch.from_numpy(pixels), torch.tensor(labels, dtype=torch.int64), cifar.num_classes, cifar.name)
 
 
-def _batch(function: str, cifar: Cifar, path: Path, expected: Any) -> tuple[np.ndarray[Any, Any], list[int]]:
-    """The rows of pixels and the labels of one file, checked."""
-    fields = _fields(function, path)
+def _batch(cifar: Cifar, path: Path, expected: Any) -> tuple[np.ndarray[Any, Any], list[int]]:
+    """The pixels and the labels of one file, checked."""
+    fields = _fields(path)
     data, labels = fields.get("data"), fields.get(cifar.labels)
     size = int(np.prod(SHAPE))
     if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != size:
         found = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else type(data).__name__
-        _refuse(function, path, f"a batch whose 'data' is uint8 of shape (n, {size})", found)
+        _refuse(path, f"a batch whose 'data' is uint8 of shape (n, {size})", found)
     if expected is not None and len(data) != expected:
-        _refuse(function, path, f"a batch of {expected} images, as {cifar.meta} says", f"{len(data)} images")
+        _refuse(path, f"a batch of {expected} images, as {cifar.meta} says", f"{len(data)} images")
     if not isinstance(labels, list) or len(labels) != len(data):
         found = f"{len(labels)} labels" if isinstance(labels, list) else type(labels).__name__
-        _refuse(function, path, f"a batch with a list of {len(data)} {cifar.labels!r}", found)
+        _refuse(path, f"a batch with a list of {len(data)} {cifar.labels!r}", found)
     for place, label in enumerate(labels):
         if type(label) is not int or not 0 <= label < cifar.num_classes:
             constraint = f"a batch with labels in 0 … {cifar.num_classes - 1}"
-            _refuse(function, path, constraint, f"{_check.shown(label)} for image {place}")
+            _refuse(path, constraint, f"{_check.shown(label)} for image {place}")
     return data, labels
 
 
-def _fields(function: str, path: Path) -> dict[str, Any]:
+def _fields(path: Path) -> dict[str, Any]:
     try:
         fields = load_plain(path.read_bytes())
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{function}: {path} is missing. Name the folder of the unpacked archive.") from error
+        raise FileNotFoundError(f"load_cifar: {path} is missing. Pass the folder of the unpacked archive.") from error
     except ForbiddenNameError as error:
-        _refuse(function, path, "a pickle of plain values and arrays", f"one that names {error}; nothing was run")
+        _refuse(path, "a pickle of plain values and arrays", f"one that names {error}; nothing was executed")
     except pickle.UnpicklingError as error:
-        _refuse(function, path, "a whole pickle", str(error), "Unpack the archive again.")
+        _refuse(path, "a whole pickle", str(error), "Unpack the archive again.")
     if not isinstance(fields, dict):
-        _refuse(function, path, "a pickled dictionary", type(fields).__name__)
+        _refuse(path, "a pickled dictionary", type(fields).__name__)
     return {key.decode("latin-1") if isinstance(key, bytes) else str(key): value for key, value in fields.items()}
 
 
-def _refuse(function: str, path: Path, constraint: str, found: str, remedy: str = "") -> NoReturn:
-    raise ValueError(f"{function}: {path} must be {constraint}, got {found}.{' ' if remedy else ''}{remedy}")
+def _refuse(path: Path, constraint: str, found: str, remedy: str = "") -> NoReturn:
+    raise ValueError(f"load_cifar: {path} must be {constraint}, got {found}.{' ' if remedy else ''}{remedy}")

@@ -1,4 +1,4 @@
-"""Fetching a file once, and only if it is the file that was meant."""
+"""Downloads: a file is fetched once, and kept only if its checksum is right."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ TIMEOUT_SECONDS = 60.0
 
 
 def fetch(url: str, path: str | os.PathLike[str], digest: str, algorithm: str = "sha256") -> Path:
-    """``path``, downloaded from ``url`` where it is missing.
+    """Download ``url`` to ``path`` unless the file exists, and check its digest either way.
 
-    A file that is there already is checked too. The download appears under its name only when it is complete and
-    its digest is the one given.
+    The file appears at ``path`` only when it is complete and has the given digest.
 
     Args:
-        url: where it is published.
-        path: where it shall lie.
-        digest: of the content, in hexadecimal digits.
-        algorithm: of the digest, as hashlib names it: the one with which the publisher gives it.
+        url: Address of the file.
+        path: Path to save it at.
+        digest: Expected digest of the content, in hexadecimal.
+        algorithm: Hash algorithm of the digest, as named by hashlib.
 
     Raises:
-        ConnectionError: no answer from the address.
-        ValueError: the file, or what came, is another one; a file that was there is left as it is.
+        ConnectionError: The address did not answer.
+        ValueError: The digest is wrong. An existing file is left unchanged.
     """
     target = Path(path)
     if target.exists():
@@ -41,7 +40,7 @@ def fetch(url: str, path: str | os.PathLike[str], digest: str, algorithm: str = 
             content: bytes = answer.read()
     except (http.client.HTTPException, OSError) as error:
         raise ConnectionError(f"fetch: {url} cannot be reached ({error}). Download it by hand to {target}.") from error
-    _require(content, digest, algorithm, f"what came from {url}")
+    _require(content, digest, algorithm, f"the download from {url}")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, content)
     return target
@@ -54,12 +53,12 @@ def _require(content: bytes, digest: str, algorithm: str, what: str) -> None:
 
 
 def extract_files(archive: str | os.PathLike[str], folder: str | os.PathLike[str], names: Iterable[str]) -> None:
-    """Take the files ``names`` out of a tar archive, under the same names in ``folder``; nothing else is written.
+    """Extract the files ``names`` from a tar archive to the same names in ``folder``.
 
-    Only what the caller names is written, so no path that the archive makes up is ever followed.
+    Nothing else is written, so paths inside the archive are never trusted.
 
     Raises:
-        ValueError: the archive is damaged, or one of the files is missing in it or not a plain file.
+        ValueError: The archive is damaged, or one of the files is missing or not a regular file.
     """
     try:
         with tarfile.open(archive) as tar:
@@ -76,5 +75,5 @@ def _content(tar: tarfile.TarFile, name: str) -> bytes:
     member = tar.getmember(name)
     file = tar.extractfile(member) if member.isfile() else None
     if file is None:
-        raise tarfile.TarError(f"{name} is not a plain file")
+        raise tarfile.TarError(f"{name} is not a regular file")
     return file.read()

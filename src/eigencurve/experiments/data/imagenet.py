@@ -1,7 +1,7 @@
-"""ImageNet in its usual layout: folders train/ and val/, in each a folder of JPEG files for every class.
+"""ImageNet in its usual layout: train/ and val/, each with one folder of JPEG files per class.
 
-Images are decoded as they are needed, by threads that work ahead of the training; each training image's crop and
-mirroring are drawn from (seed, epoch, its index) alone, as in :mod:`eigencurve.experiments.data.augment`.
+Threads decode the images ahead of the training. The crop and flip of a training image depend only on the seed, the
+epoch and its index, as in :mod:`eigencurve.experiments.data.augment`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Pixels = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class ImageFolder:
-    """Files of images and their labels; nothing is decoded.
+    """Image files and their labels; nothing is decoded.
 
     Attributes:
-        root: the folder that the files are named from.
-        files: relative to ``root``.
-        labels: int64, one a file.
-        classes: the classes' names; a label is a place in them.
-        name: for reports.
+        root: Folder that the file names are relative to.
+        files: File names, relative to ``root``.
+        labels: Label of each file, int64.
+        classes: Name of each class, in the order of the labels.
+        name: Name for reports.
     """
 
     root: Path
@@ -65,12 +65,12 @@ class ImageFolder:
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.classes)
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the files' names, sizes and labels (their content is too much to read)."""
+        """The SHA-256 hash of the files' names, sizes and labels; reading their contents would take too long."""
         found = hashlib.sha256("\n".join(self.classes).encode())
         for file, label in zip(self.files, self.labels.tolist(), strict=True):
             found.update(f"\n{file} {(self.root / file).stat().st_size} {label}".encode())
@@ -84,19 +84,19 @@ class ImageFolder:
 
 
 class Transform(Protocol):
-    """Makes bytes of one size out of an image of any; the index is the image's place in its set."""
+    """Maps an image of any size to one of fixed size; ``index`` is the index of the image in its set."""
 
     def __call__(self, image: Image.Image, index: int) -> Image.Image: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
 class TrainingCrop:
-    """A random part of the image, scaled to size × size, mirrored or not.
+    """A random crop, scaled to size × size and flipped at random.
 
-    The part has 8 % to 100 % of the area, uniformly, and an aspect of 3/4 to 4/3, uniformly in its logarithm; where
-    ten tries find none inside the image, the largest part in its middle with an allowed aspect.
+    The crop has 8 % to 100 % of the area, uniformly, and an aspect ratio of 3/4 to 4/3, uniformly in its logarithm. If
+    ten tries find none inside the image, it is the largest centred crop with an allowed aspect ratio.
 
-    Reference: Szegedy et al., CVPR 2015, as it is commonly implemented.
+    Reference: Szegedy et al., CVPR 2015, as commonly implemented.
     """
 
     seed: int
@@ -108,7 +108,7 @@ class TrainingCrop:
             _check.whole("TrainingCrop", name, getattr(self, name), minimum=least)
 
     def __call__(self, image: Image.Image, index: int) -> Image.Image:
-        """The part of ``image`` that (seed, epoch, index) draw."""
+        """The crop of ``image`` for this seed, epoch and index."""
         rng = np.random.default_rng((self.seed, self.epoch, index))
         mirrored = rng.random() < 0.5
         part = image.crop(random_box(image.width, image.height, rng))
@@ -118,7 +118,7 @@ class TrainingCrop:
 
 @dataclass(frozen=True)
 class CenterCrop:
-    """The middle size × size pixels of the image scaled so that its shorter side is ``shorter``."""
+    """The central size × size pixels of the image, after scaling its shorter side to ``shorter``."""
 
     size: int = CROP
     shorter: int = SHORTER_SIDE
@@ -128,7 +128,7 @@ class CenterCrop:
             _check.refuse("CenterCrop", "size", f"<= shorter = {self.shorter}", self.size)
 
     def __call__(self, image: Image.Image, index: int) -> Image.Image:  # noqa: ARG002 -- nothing is random
-        """The middle of ``image``."""
+        """The centre crop of ``image``."""
         least = min(image.width, image.height)
         width, height = (int(self.shorter * side / least) for side in (image.width, image.height))
         left, top = (round((side - self.size) / 2) for side in (width, height))
@@ -137,7 +137,7 @@ class CenterCrop:
 
 
 def random_box(width: int, height: int, rng: np.random.Generator) -> Box:
-    """Left, top, right and bottom of a random part of a width × height image; see :class:`TrainingCrop`.
+    """Left, top, right and bottom of a random crop of a width × height image; see :class:`TrainingCrop`.
 
     >>> random_box(500, 375, np.random.default_rng(0))
     (65, 166, 194, 337)
@@ -159,12 +159,12 @@ def _middle_box(width: int, height: int) -> Box:
 
 
 def load_imagenet(folder: str | os.PathLike[str]) -> tuple[ImageFolder, ImageFolder]:
-    """The files for training and for validation under ``folder``/train and ``folder``/val.
+    """The training and validation files in ``folder``/train and ``folder``/val.
 
     Raises:
-        FileNotFoundError: one of the two folders is missing.
-        ValueError: there are no class folders, a class has no images, a file is no image by its name, or the two
-            folders have other classes.
+        FileNotFoundError: One of the two folders is missing.
+        ValueError: There are no class folders, a class has no images, a file name is not that of an image, or the two
+            folders have different classes.
     """
     train, val = (list_images(Path(folder) / part) for part in ("train", "val"))
     odd = sorted(set(train.classes) ^ set(val.classes))
@@ -174,10 +174,10 @@ def load_imagenet(folder: str | os.PathLike[str]) -> tuple[ImageFolder, ImageFol
 
 
 def list_images(folder: str | os.PathLike[str], name: str = "ImageNet") -> ImageFolder:
-    """The images of a folder of class folders; hidden files are passed over, classes are in alphabetical order."""
+    """The images in a folder of class folders, with classes in alphabetical order; hidden files are ignored."""
     root = Path(folder)
     if not root.is_dir():
-        raise FileNotFoundError(f"list_images: {root} is missing. Name the folder that holds train/ and val/.")
+        raise FileNotFoundError(f"list_images: {root} is missing. Pass the folder that holds train/ and val/.")
     classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
     if not classes:
         _check.refuse("list_images", "folder", "a folder of class folders", str(root), "It has no folders in it.")
@@ -200,10 +200,10 @@ def _files(folder: Path) -> list[str]:
 
 
 def read_image(path: Path, transform: Transform, index: int) -> Pixels:
-    """One image as bytes, (3, height, width).
+    """One image as bytes, shape (3, height, width).
 
     Raises:
-        ValueError: the file is not an image, or a damaged one; its name is in the message.
+        ValueError: The file is not an image, or is damaged. The message names it.
     """
     try:
         with Image.open(path) as image:
@@ -220,16 +220,16 @@ def read_batches(
     num_threads: int | None = None,
     num_ahead: int = 4,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Images (uint8) and labels of each batch of indices, decoded by threads up to ``num_ahead`` batches ahead.
+    """Images (uint8) and labels of each batch of indices, decoded by threads ahead of time.
 
-    Pillow lets go of Python's lock while it decodes and scales, so threads are enough.
+    Pillow releases Python's global lock while it decodes and scales, so threads are enough.
 
     Args:
-        images: the files.
-        batches: indices into them; taken one batch after the other, as the reading goes on.
-        transform: applied to each image.
-        num_threads: that decode; all cores where it is None.
-        num_ahead: how many batches are decoded before they are asked for: memory against starving.
+        images: Image files.
+        batches: Batches of indices, consumed as reading proceeds.
+        transform: Transform to apply to each image.
+        num_threads: Number of decoding threads; None for one per core.
+        num_ahead: Number of batches to decode in advance. More use more memory but avoid waiting.
     """
     count = (os.cpu_count() or 1) if num_threads is None else num_threads
     _check.whole("read_batches", "num_threads", count, minimum=1)
@@ -251,7 +251,7 @@ def _read_ahead(
             indices, pending = waiting.popleft()
             pixels = np.stack([future.result() for future in pending])
             yield torch.from_numpy(pixels), images.labels[indices]
-    finally:  # also where the caller stops early, or an image is damaged
+    finally:  # also if the caller stops early or an image is damaged
         pool.shutdown(wait=True, cancel_futures=True)
 
 

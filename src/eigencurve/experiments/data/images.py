@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,17 +15,17 @@ from eigencurve import _check
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images as bytes, and their labels.
+    """Byte images and their labels.
 
     Attributes:
-        images: uint8, (n, 3, height, width).
-        labels: int64, in 0 … num_classes - 1.
-        num_classes: of the labels.
-        name: for reports.
+        images: Images, uint8, shape (n, 3, height, width).
+        labels: Labels, int64, in 0 … num_classes - 1.
+        num_classes: Number of classes.
+        name: Name for reports.
 
     >>> images = ImageSet(torch.zeros(4, 3, 2, 2, dtype=torch.uint8), torch.tensor([0, 1, 2, 0]), 3, "black")
-    >>> [len(part) for part in images.split(num_validation=1, seed=0)]
-    [3, 1]
+    >>> images.subset([2, 0]).labels
+    tensor([2, 0])
     """
 
     images: Tensor
@@ -46,14 +45,16 @@ class ImageSet:
         if outside.any():
             place = int(outside.nonzero()[0])
             constraint = f"in 0 … {self.num_classes - 1}"
-            _check.refuse("ImageSet", "labels", constraint, int(self.labels[place]), f"It is that of image {place}.")
+            _check.refuse(
+                "ImageSet", "labels", constraint, int(self.labels[place]), f"It is the label of image {place}."
+            )
 
     def __len__(self) -> int:
         return len(self.images)
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of all pixels and labels: the same images under another name have the same."""
+        """The SHA-256 hash of all pixels and labels; it does not depend on the name."""
         found = hashlib.sha256(f"{tuple(self.images.shape)} {self.num_classes}".encode())
         for part in (self.images, self.labels):
             found.update(part.cpu().contiguous().numpy().data)
@@ -63,12 +64,3 @@ class ImageSet:
         """The images at ``indices``, in that order."""
         chosen = torch.as_tensor(indices, dtype=torch.int64)
         return ImageSet(self.images[chosen], self.labels[chosen], self.num_classes, self.name)
-
-    def split(self, num_validation: int, seed: int) -> tuple[ImageSet, ImageSet]:
-        """The images without ``num_validation`` of them chosen at random, and those; each in the order it had."""
-        _check.whole("split", "num_validation", num_validation, minimum=0)
-        if num_validation >= len(self):
-            _check.refuse("split", "num_validation", f"< {len(self)}, the number of images", num_validation)
-        order = np.random.default_rng(seed).permutation(len(self))
-        kept, held_out = np.sort(order[num_validation:]), np.sort(order[:num_validation])
-        return self.subset(torch.from_numpy(kept)), self.subset(torch.from_numpy(held_out))

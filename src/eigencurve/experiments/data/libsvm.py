@@ -1,4 +1,4 @@
-"""Rows of a LIBSVM file: a label and "index:value" pairs a line, indices from 1 and increasing."""
+"""LIBSVM files: each line has a label and "index:value" pairs, with increasing indices that start at 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 
-# Python's float reads more than a file should hold: underscores, "nan", "infinity".
+# Python's float accepts more than a file may hold: underscores, "nan", "infinity".
 LINE = re.compile(rb"\s*[-+0-9.eE]+(?:\s+[0-9]+:[-+0-9.eE]+)*\s*")
 NUMBER = re.compile(r"[-+0-9.eE]+")
 INDEX = re.compile(r"[0-9]+")
@@ -22,14 +22,14 @@ INDEX = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """A matrix X by rows and the labels y, as compressed sparse rows.
+    """A matrix X as compressed sparse rows, and the labels y.
 
     Attributes:
-        labels: one a row.
-        starts: where each row begins in ``columns`` and ``values``; one more than there are rows.
-        columns: from 0.
-        values: finite.
-        num_columns: the width of X.
+        labels: Label of each row.
+        starts: Start of each row in ``columns`` and ``values``, followed by their length.
+        columns: Column of each entry, starting at 0.
+        values: Value of each entry, finite.
+        num_columns: Number of columns of X.
     """
 
     labels: Array
@@ -42,7 +42,7 @@ class SparseRows:
         return len(self.labels)
 
     def dense(self) -> Array:
-        """X as a full matrix."""
+        """X as a dense matrix."""
         matrix = np.zeros((len(self), self.num_columns))
         matrix[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.columns] = self.values
         return matrix
@@ -56,14 +56,14 @@ class SparseRows:
 
 
 def read_libsvm(path: str | os.PathLike[str], num_columns: int | None = None) -> SparseRows:
-    """Read a LIBSVM file; lines that are blank or begin with # are passed over.
+    """Read a LIBSVM file; blank lines and lines that start with # are ignored.
 
     Args:
-        path: the file.
-        num_columns: the width of X where it is known; else the largest index.
+        path: Path of the file.
+        num_columns: Number of columns of X; None for the largest index.
 
     Raises:
-        ValueError: anything that is not of the format, with the line's number.
+        ValueError: The file is not in the format. The message has the line number.
     """
     text = Path(path).read_bytes()
     lines = [line for line in text.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
@@ -78,7 +78,7 @@ def read_libsvm(path: str | os.PathLike[str], num_columns: int | None = None) ->
 
 
 def _all_at_once(lines: list[bytes]) -> SparseRows | None:
-    """All numbers in one conversion; None where anything at all is out of order."""
+    """Convert all numbers at once; None if anything is out of order."""
     counts = np.array([line.count(b":") for line in lines])
     if not all(map(LINE.fullmatch, lines)) or counts.sum() == 0:
         return None
@@ -105,7 +105,7 @@ def _assembled(numbers: Array, firsts: IntArray, counts: IntArray) -> SparseRows
 
 
 def _explain(path: str | os.PathLike[str], text: bytes) -> NoReturn:
-    """Find the line that is out of order and say what is wrong with it."""
+    """Find the line that is out of order and raise an error that says what is wrong with it."""
     lines = text.decode("utf-8", errors="replace").split("\n")
     for number, line in enumerate(lines, start=1):
         if line.strip() and not line.lstrip().startswith("#"):

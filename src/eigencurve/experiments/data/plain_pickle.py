@@ -1,7 +1,7 @@
-"""Pickles of plain values: numbers, text, containers and NumPy arrays of numbers. Nothing in the file can run.
+"""Pickles of plain values: numbers, text, containers and NumPy arrays of numbers. No code in the file is executed.
 
-A pickle is a program: it may name any function and call it. Here every name stands for an inert object of this
-module, or is refused, so that not even NumPy's own constructors are reached from the file.
+A pickle is a program that may name and call any function. Here every name maps to an inert object of this module or is
+refused, so the file cannot even reach NumPy's own constructors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-# What the unpickler raises, by experience and its documentation, on bytes that are no pickle.
+# The exceptions that the unpickler may raise on bytes that are not a pickle.
 DAMAGE = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 NUMBERS = re.compile(r"[|<>=]?[biuf][1248]")
 
@@ -24,7 +24,7 @@ class ForbiddenNameError(pickle.UnpicklingError):
 
 
 class _Name:
-    """A name that a pickle may use; called, it does what the name would do to plain values and nothing else."""
+    """A name that a pickle may use; calling it has the effect of that name on plain values and no other."""
 
     __slots__ = ("_meaning",)
 
@@ -41,7 +41,7 @@ class _Name:
 
 
 class _Type:
-    """A NumPy type of numbers, in the making."""
+    """A NumPy number type under construction."""
 
     __slots__ = ("code",)
 
@@ -59,7 +59,7 @@ class _Type:
 
 
 class _Array:
-    """A NumPy array in the making."""
+    """A NumPy array under construction."""
 
     __slots__ = ("values",)
 
@@ -107,11 +107,11 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def load_plain(content: bytes) -> Any:
-    """The value of a pickle, where it is plain; text of Python 2 comes as bytes, arrays of numbers as NumPy arrays.
+    """Load a pickle of plain values; text from Python 2 becomes bytes.
 
     Raises:
-        ForbiddenNameError: it names anything but NumPy's arrays and types.
-        pickle.UnpicklingError: it is damaged, ends too early, or holds arrays of other things than numbers.
+        ForbiddenNameError: The pickle names anything but NumPy's arrays and types.
+        pickle.UnpicklingError: The pickle is damaged, truncated, or holds arrays of anything but numbers.
 
     >>> load_plain(pickle.dumps({"labels": [1, 2], "data": np.arange(3, dtype=np.uint8)}))
     {'labels': [1, 2], 'data': array([0, 1, 2], dtype=uint8)}
@@ -121,11 +121,11 @@ def load_plain(content: bytes) -> Any:
     except pickle.UnpicklingError:
         raise
     except DAMAGE as error:
-        raise pickle.UnpicklingError(f"damaged or cut off ({error})") from error
+        raise pickle.UnpicklingError(f"damaged or truncated ({error})") from error
 
 
 def _finished(value: Any, made: dict[int, Any]) -> Any:
-    """``value`` with the arrays in it made; a container that stands in several places is made once."""
+    """``value`` with its arrays completed; a container that occurs several times is completed once."""
     if isinstance(value, _Array):
         return value.values
     if isinstance(value, _Name | _Type):

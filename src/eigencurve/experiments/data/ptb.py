@@ -1,4 +1,4 @@
-"""Penn Treebank: ptb.train.txt, ptb.valid.txt and ptb.test.txt, words between spaces, a sentence a line."""
+"""Penn Treebank: ptb.train.txt, ptb.valid.txt and ptb.test.txt, with words between spaces and one sentence per line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words of a training text, the most frequent first; words of other texts that it has not are ``<unk>``.
+    """The words of a training text, the most frequent first; all other words become ``<unk>``.
 
     >>> known = Vocabulary.of(["a", "b", "b", "<eos>"])
     >>> known.words, known.encode(["b", "z", "a"]).tolist()
@@ -33,7 +33,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Sequence[str], least: int = 1) -> Vocabulary:
-        """The words that come ``least`` times or more, by how often and then by the alphabet, and ``<unk>``."""
+        """The words that occur at least ``least`` times, by frequency and then alphabetically, and ``<unk>``."""
         counts = Counter(words)
         kept = {word for word, count in counts.items() if count >= least} | {UNKNOWN}
         return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
@@ -43,25 +43,25 @@ class Vocabulary:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Each word's number."""
+        """Number of each word."""
         return {word: place for place, word in enumerate(self.words)}
 
     def encode(self, words: Sequence[str]) -> Tensor:
-        """The words' numbers, int64."""
+        """The numbers of the words, int64."""
         unknown = self.places[UNKNOWN]
         return torch.tensor([self.places.get(word, unknown) for word in words], dtype=torch.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """A text to learn from, one to choose by and one to report on, as numbers of words.
+    """Training, validation and test texts, as word numbers.
 
     Attributes:
-        train: int64, one number a word.
-        valid: the same.
-        test: the same.
-        vocabulary: of the training text.
-        name: for reports.
+        train: Training text, int64, one number per word.
+        valid: Validation text.
+        test: Test text.
+        vocabulary: Vocabulary of the training text.
+        name: Name for reports.
     """
 
     train: Tensor
@@ -72,7 +72,7 @@ class Corpus:
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the vocabulary and the three texts."""
+        """The SHA-256 hash of the vocabulary and the three texts."""
         found = hashlib.sha256("\n".join(self.vocabulary.words).encode())
         for text in (self.train, self.valid, self.test):
             found.update(f"\n{len(text)}\n".encode())
@@ -81,11 +81,11 @@ class Corpus:
 
 
 def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
-    """The three texts under ``folder``, with the vocabulary of the training text.
+    """The three texts in ``folder``, with the vocabulary of the training text.
 
     Raises:
-        FileNotFoundError: a text is missing.
-        ValueError: a text is empty or not UTF-8.
+        FileNotFoundError: A text is missing.
+        ValueError: A text is empty or not UTF-8.
     """
     texts = [read_words(Path(folder) / name) for name in FILES]
     vocabulary = Vocabulary.of(texts[0])
@@ -94,14 +94,14 @@ def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
 
 
 def load_small_ptb(folder: str | os.PathLike[str], least: int, held_out: float = 0.1) -> Corpus:
-    """A small corpus of what is freely at hand: the *validation* text to learn from, the test text to report on.
+    """A small corpus for when the training text is missing: train on the *validation* text, report on the test text.
 
-    The last lines of the validation text are held out to choose by.
+    The last lines of the validation text are held out for validation.
 
     Args:
-        folder: that has ptb.valid.txt and ptb.test.txt.
-        least: how often a word must come in the training text to be in the vocabulary.
-        held_out: the share of words in the held-out lines, to the next whole line.
+        folder: Folder with ptb.valid.txt and ptb.test.txt.
+        least: Smallest number of occurrences of a word in the vocabulary.
+        held_out: Share of words to hold out, rounded to whole lines.
     """
     words, test = (read_words(Path(folder) / name) for name in FILES[1:])
     cut = words.index(END, round((1 - held_out) * len(words))) + 1
@@ -114,8 +114,8 @@ def read_words(path: str | os.PathLike[str]) -> list[str]:
     """The words of a text, with ``<eos>`` at the end of each line.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: it is empty or not UTF-8.
+        FileNotFoundError: There is no such file.
+        ValueError: The file is empty or not UTF-8.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -130,7 +130,7 @@ def read_words(path: str | os.PathLike[str]) -> list[str]:
 
 
 def rows_of(text: Tensor, batch_size: int) -> Tensor:
-    """The text cut into ``batch_size`` rows of equal length; the few words that are left over are dropped.
+    """Cut the text into ``batch_size`` rows of equal length, dropping the words that are left over.
 
     >>> rows_of(torch.arange(7), 2)
     tensor([[0, 1, 2],
@@ -139,26 +139,26 @@ def rows_of(text: Tensor, batch_size: int) -> Tensor:
     _check.whole("rows_of", "batch_size", batch_size, minimum=1)
     length = len(text) // batch_size
     if length < 2:
-        remedy = "A row needs a word and the one after it: take a smaller 'batch_size'."
+        remedy = "A row needs at least two words: use a smaller 'batch_size'."
         _check.refuse("rows_of", "text", f">= {2 * batch_size} words", len(text), remedy)
     return text[: batch_size * length].view(batch_size, length)
 
 
 def num_windows(num_words: int, batch_size: int, unroll: int) -> int:
-    """How many whole windows of ``unroll`` steps a text has in ``batch_size`` rows: the steps of an epoch."""
+    """Number of whole windows of ``unroll`` words in a text of ``batch_size`` rows, which is the steps per epoch."""
     return (num_words // batch_size - 1) // unroll
 
 
 def windows(rows: Tensor, unroll: int, whole: bool = True) -> Iterator[tuple[Tensor, Tensor]]:
-    """Words and the words that follow them, ``unroll`` columns at a time, in the order of the text.
+    """Windows of ``unroll`` columns in the order of the text, each with the words that follow.
 
-    A model that keeps its state from one window to the next reads each row as one text (Zaremba, Sutskever and
+    A model that carries its state from one window to the next reads each row as one text (Zaremba, Sutskever and
     Vinyals, arXiv:1409.2329).
 
     Args:
-        rows: as :func:`rows_of` gives them.
-        unroll: columns in a window.
-        whole: whether a last window of fewer columns is dropped, as in training; to measure, every word counts.
+        rows: Rows of text, from :func:`rows_of`.
+        unroll: Number of columns per window.
+        whole: Whether to drop a last window with fewer columns, as in training; measurements use every word.
 
     >>> [(x.tolist(), y.tolist()) for x, y in windows(torch.arange(4).view(1, 4), unroll=2, whole=False)]
     [([[0, 1]], [[1, 2]]), ([[2]], [[3]])]

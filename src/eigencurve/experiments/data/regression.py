@@ -1,4 +1,4 @@
-"""Rows for ridge regression: a4a, any LIBSVM file, or what scikit-learn brings along."""
+"""Rows for ridge regression: a4a, any LIBSVM file, or a data set bundled with scikit-learn."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ A4A_COLUMNS = 123
 
 
 def load_rows(path: str | os.PathLike[str] | None = None, download: bool = False) -> tuple[str, SparseRows]:
-    """Rows and their name: ``path``, a LIBSVM file; else a4a where it is found; else scikit-learn's own data.
+    """The name of the data and its rows: those of ``path`` if given, else a4a if found, else scikit-learn's data.
 
     Args:
-        path: a LIBSVM file.
-        download: whether a4a may be fetched (to EIGENCURVE_DATA, or the working folder) where it is missing.
+        path: Path of a LIBSVM file.
+        download: Whether to download a4a (to EIGENCURVE_DATA, or the working folder) if it is missing.
     """
     if path is not None:
         return Path(path).name, read_libsvm(path)
@@ -38,7 +38,8 @@ def bundled_rows() -> SparseRows:
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError as error:
-        raise ImportError("Without a4a the rows come from scikit-learn: pip install eigencurve[experiments]") from error
+        hint = "pip install eigencurve[experiments]"
+        raise ImportError(f"Without a4a, ridge regression uses data from scikit-learn: {hint}") from error
     bunch = load_breast_cancer()
     matrix = np.asarray(bunch.data, dtype=np.float64)
     low, high = matrix.min(axis=0), matrix.max(axis=0)

@@ -1,1 +1,1 @@
-"""Running grids of experiments: protocol, workers, progress, and the choice of winners."""
+"""Running grids of experiments: the search protocol, worker processes, progress, and the choice of winners."""

@@ -1,4 +1,4 @@
-"""A progress bar for many runs: done, running, failed, time left. Silent where nobody watches."""
+"""A progress bar for many runs: done, running, failed, time left. Drawn on a terminal only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from rich.progress import Progress as RichProgress
 
 
 class Progress:
-    """Counts of a search as it goes on, drawn on standard error if that is a terminal."""
+    """Counts of a running search, drawn on standard error if that is a terminal.
+
+    Args:
+        title: Text in front of the bar.
+        total: Number of runs.
+        enabled: Whether to draw anything.
+    """
 
     def __init__(self, title: str, total: int, enabled: bool) -> None:
         console = Console(stderr=True)
@@ -33,10 +39,16 @@ class Progress:
         self._bar.stop()
 
     def show(self, done: int | None = None, started: int = 0, finished: int = 0, failed: int = 0) -> None:
-        """Set the number done, or move runs from one count to the next."""
+        """Set the number of finished runs, or count runs that started, finished or failed."""
         self._running += started - finished - failed
         self._failed += failed
         if done is not None:
             self._running = 0
             self._bar.update(self._task, completed=done)
         self._bar.update(self._task, advance=finished, running=self._running, failed=self._failed)
+
+
+def show_status(text: str, enabled: bool) -> None:
+    """Print a line about what happens next on standard error."""
+    if enabled:
+        Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)

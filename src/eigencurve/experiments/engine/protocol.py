@@ -1,4 +1,4 @@
-"""A grid search on selection seeds, then trials of each winner on fresh ones; for every experiment alike."""
+"""The search protocol of every experiment: a grid search on selection seeds, then trials on fresh seeds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import joblib
-
 from eigencurve import _check
+from eigencurve.experiments.engine.pool import results
 from eigencurve.experiments.engine.progress import Progress
-from eigencurve.experiments.engine.workers import Workers, results
+from eigencurve.experiments.engine.request import Workers
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store
 
@@ -27,12 +26,12 @@ Settings = Mapping[str, Any]
 
 
 class Experiment(Protocol):
-    """Something that can be run with settings and a seed.
+    """Training runs that are a function of settings and a seed.
 
     Attributes:
-        name: of the experiment in the store; it names the data too, so that other data are other runs.
-        metric: the outcome's number that the winner has the least of (``minimise``) or the most of.
-        minimise: which of the two.
+        name: Name of the experiment in the store. It identifies the data too, so runs on other data are other runs.
+        metric: Name of the metric by which settings are chosen.
+        minimise: Whether a smaller metric is better.
     """
 
     @property
@@ -42,18 +41,20 @@ class Experiment(Protocol):
     @property
     def minimise(self) -> bool: ...  # noqa: D102
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """The runs in groups that are best run together, the longest first."""
+        """Group the runs that are best run together, the longest groups first."""
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Run a group; a pure function of it."""
+        """Run one group. The outcomes depend on nothing but the group."""
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Outcomes of one schedule's winner over several seeds.
+    """One metric of one setting over several seeds.
 
-    A run that diverged has no number: mean and deviation are those of the others, and ``num_diverged`` says how
-    many there were. ``mean`` is None where all diverged.
+    Attributes:
+        settings: Settings of the runs.
+        values: Metric of each run that did not diverge.
+        num_diverged: Number of runs that diverged. They enter neither the mean nor the deviation.
     """
 
     settings: Settings
@@ -62,16 +63,16 @@ class Trials:
 
     @property
     def mean(self) -> float | None:
-        """Mean over the runs that did not diverge."""
+        """Mean over the runs that did not diverge; None if all did."""
         return statistics.fmean(self.values) if self.values else None
 
     @property
     def deviation(self) -> float:
-        """Their sample standard deviation; 0 for a single one."""
+        """Sample standard deviation over the runs that did not diverge; 0 for a single run."""
         return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
     def text(self, digits: int = 6) -> str:
-        """``mean ± deviation``, with the paper's star where any run diverged."""
+        """``mean ± deviation``; as in the paper, a leading star means that some run diverged."""
         if self.mean is None:
             return "* all diverged"
         return f"{'*' if self.num_diverged else ''}{self.mean:.{digits}f} ± {self.deviation:.{digits}f}"
@@ -79,24 +80,35 @@ class Trials:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a search found for one schedule: its winner on the seeds it was chosen by, and on fresh ones."""
+    """The winner of one schedule's grid.
+
+    Attributes:
+        schedule: Name of the schedule.
+        chosen_on: Trials of the winner on the selection seeds.
+        fresh: Trials of the winner on fresh seeds.
+    """
 
     schedule: str
     chosen_on: Trials
     fresh: Trials
 
 
+def one_by_one(runs: Sequence[Run]) -> list[list[Run]]:
+    """Every run in a group of its own, the longest first."""
+    return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
+
+
 def execute(
     experiment: Experiment, runs: Iterable[Run], store: Store, workers: Workers | None = None, progress: bool = False
 ) -> list[Outcome]:
-    """Outcomes of all ``runs``, in their order; those that the store has are not run again.
+    """The outcomes of ``runs``, in the same order; runs that are already in the store are not repeated.
 
-    Each outcome is in the store as soon as its group is done. Several processes may work on one store: each takes
-    groups that no other living process is at, and waits for the rest. Workers that die are replaced, and what they
-    had under way is run again.
+    An outcome is saved as soon as its group has finished. Several processes can share a store: each claims groups
+    that no other live process works on, and waits for the rest. Workers that die are replaced and their unfinished
+    runs repeated.
 
     Raises:
-        RuntimeError: a run raised an error, or workers died again and again; what was finished is kept.
+        RuntimeError: A run raised an error, or workers died repeatedly. Finished runs are kept.
     """
     wanted = list(runs)
     deaths = 0
@@ -105,10 +117,10 @@ def execute(
             bar.show(done=len(wanted) - len(missing))
             try:
                 if not _run_unclaimed(experiment, missing, store, workers or Workers(), bar):
-                    time.sleep(WAIT_SECONDS)  # all of them are under way in other processes
+                    time.sleep(WAIT_SECONDS)  # other processes work on all of them
             except RunError:
                 raise
-            except Exception as error:  # whatever a backend raises when its workers die
+            except Exception as error:  # each backend raises its own error when a worker dies
                 deaths += 1
                 if deaths == MAX_DEATHS:
                     message = f"{experiment.name}: workers died {deaths} times ({error}); finished runs are kept."
@@ -127,20 +139,19 @@ def search(
     progress: bool = False,
     final: Callable[[Settings], Settings] = dict,
 ) -> list[Finding]:
-    """For each schedule, the best settings of its grid by the selection seeds, and their trials on fresh seeds.
+    """Choose the best settings of each schedule's grid on the selection seeds, then run them on fresh seeds.
 
-    Settings that diverged on any selection seed lose against all that did not. A grid of one is not searched.
+    Settings that diverged on any selection seed lose against all that did not. A grid of one setting is not searched.
 
     Args:
-        experiment: what to run.
-        grids: for each schedule's name, the settings to try.
-        selection_seeds: that the winner is chosen on.
-        fresh_seeds: others, that the winner is reported on.
-        store: where finished runs are kept and looked up.
-        workers: who runs.
-        progress: whether to draw a progress bar.
-        final: the settings of a trial for those that won, where a trial is not run as the search is (on all training
-            data, for instance).
+        experiment: Experiment to run.
+        grids: Settings to try, by name of the schedule.
+        selection_seeds: Seeds on which the winner is chosen.
+        fresh_seeds: Other seeds, on which the winner is reported.
+        store: Store of finished runs.
+        workers: Worker processes.
+        progress: Whether to draw a progress bar.
+        final: Maps the winning settings to those of its trials, if the two differ (for example in the training data).
     """
     if set(selection_seeds) & set(fresh_seeds):
         _check.refuse("search", "fresh_seeds", "other than the selection seeds", list(fresh_seeds))
@@ -157,7 +168,7 @@ def search(
 
 
 class RunError(RuntimeError):
-    """A run raised an error of its own: nothing that another worker could mend."""
+    """A run raised an error; running it again on another worker would not help."""
 
 
 def _missing(experiment: Experiment, wanted: Sequence[Run], store: Store) -> list[Run]:
@@ -168,19 +179,19 @@ def _missing(experiment: Experiment, wanted: Sequence[Run], store: Store) -> lis
 def _run_unclaimed(
     experiment: Experiment, missing: Sequence[Run], store: Store, workers: Workers, bar: Progress
 ) -> bool:
-    """Run what nobody else is at, group by group; whether there was anything."""
+    """Run the groups that no other process has claimed; return whether there were any."""
     claimed: list[Run] = []
 
-    def tasks() -> Iterator[Any]:
+    def groups() -> Iterator[tuple[Experiment, list[Run]]]:
         for batch in experiment.batches(missing):
             if ours := store.claim(experiment.name, batch):
                 claimed.extend(ours)
                 bar.show(started=len(ours))
-                yield joblib.delayed(_guarded)(experiment, ours)
+                yield experiment, ours
 
     origin = origin_here()
     try:
-        for batch, outcomes, seconds, failure in results(workers, tasks()):
+        for batch, outcomes, seconds, failure in results(workers, _guarded, groups()):
             if failure:
                 bar.show(failed=len(batch))
                 raise RunError(f"{experiment.name}: {failure}; finished runs are kept.")
@@ -191,8 +202,9 @@ def _run_unclaimed(
     return bool(claimed)
 
 
-def _guarded(experiment: Experiment, batch: Sequence[Run]) -> tuple[Sequence[Run], list[Outcome], float, str]:
-    """Run a group in a worker; an error of its own comes back as text, with where it happened."""
+def _guarded(task: tuple[Experiment, list[Run]]) -> tuple[list[Run], list[Outcome], float, str]:
+    """Run a group in a worker process; an error is returned as text that says where it happened."""
+    experiment, batch = task
     start = time.perf_counter()
     try:
         outcomes = experiment.run(batch)
@@ -217,7 +229,7 @@ def _trials(experiment: Experiment, settings: Settings, seeds: Sequence[int], st
 
 @contextlib.contextmanager
 def _heartbeat(store: Store) -> Iterator[None]:
-    """Keep this process's claims alive while runs are under way."""
+    """Renew this process's claims while runs are in progress."""
     stop = threading.Event()
 
     def beat() -> None:

@@ -1,47 +1,80 @@
-"""What a user may say about how a table is made, and what comes back."""
+"""What a user asks of an experiment: data, scale, budgets, workers, and the store for its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
 
-from eigencurve.experiments.engine.workers import Workers
+from eigencurve import _check
 from eigencurve.runs.store import Store
 
+BACKENDS = ("loky", "sequential", "ray")
 
-class Report(Protocol):
-    """What an entry gives back: a page to write and values to print."""
 
-    def text(self, command: str) -> str:
-        """The page, in Markdown."""
+@dataclass(frozen=True)
+class Workers:
+    """The worker processes that run an experiment.
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+    Attributes:
+        count: Number of workers; -1 for one per core (of the cluster, with Ray).
+        backend: ``"loky"`` for processes on this machine, ``"sequential"`` for this process, ``"ray"`` for a Ray
+            cluster.
+        address: Address of the Ray cluster; None starts one on this machine.
+    """
 
-    def write(self, folder: Path, store: Store, command: str) -> Path:
-        """Write the page and its figures."""
+    count: int = -1
+    backend: str = "loky"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        _check.choice("Workers", "backend", self.backend, BACKENDS)
+        if self.count != -1:
+            _check.whole("Workers", "count", self.count, minimum=1, remedy="Pass -1 for all cores.")
+        if self.address is not None and self.backend != "ray":
+            _check.refuse("Workers", "address", "left out unless backend='ray'", self.address)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a user may say about how a table is made.
+    """How to make one page of results.
 
     Attributes:
-        store: where finished runs are kept.
-        workers: who runs.
-        data: a file or folder to use in place of the paper's.
-        download: whether the paper's data may be fetched.
-        epochs: budgets to run; empty for the scale's.
-        progress: whether to draw a progress bar.
-        scale: of the deep-learning tables: ``"paper"``, ``"laptop"`` or ``"smoke"``.
+        store_path: File of finished runs.
+        workers: Worker processes.
+        data: File or folder to use instead of the default data.
+        download: Whether missing data may be downloaded.
+        epochs: Budgets to run; empty for those of the scale.
+        progress: Whether to draw progress bars.
+        scale: Size of the deep-learning experiments: ``"paper"``, ``"laptop"`` or ``"smoke"``.
     """
 
-    store: Store
+    store_path: Path = Path("eigencurve.sqlite")
     workers: Workers = field(default_factory=Workers)
     data: Path | None = None
     download: bool = False
     epochs: Sequence[int] = ()
     progress: bool = False
     scale: str = "paper"
+
+    @cached_property
+    def store(self) -> Store:
+        """The store of finished runs; the file is created on first use."""
+        return Store(self.store_path)
+
+    @cached_property
+    def checkpoints(self) -> Path:
+        """The folder next to the store that keeps checkpoints of unfinished runs; created on first use."""
+        folder = self.store_path.with_suffix(".checkpoints")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def tensorboard(self) -> Path | None:
+        """The folder next to the store for TensorBoard logs; None unless the scale is ``"paper"``."""
+        return self.store_path.with_suffix(".logs") if self.scale == "paper" else None
+
+    def budgets(self, default: Sequence[int], minimum: int = 1) -> list[int]:
+        """The requested numbers of epochs, or ``default`` if there are none."""
+        return [_check.whole("reproduce", "epochs", e, minimum=minimum) for e in self.epochs] or list(default)

@@ -1,91 +1,128 @@
-"""The winners of a search as rows of a page: their trials and mean curves, from the store alone."""
+"""The winners of a search: their trials and mean curves, read from the store."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from eigencurve.experiments.engine.protocol import Experiment, Finding, Trials
-from eigencurve.runs.store import Outcome, Run, Store
+from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, search
+from eigencurve.experiments.engine.request import Request
+from eigencurve.runs.store import Outcome, Run
 
 Curve = tuple[list[float], list[float]]
 
 
 @dataclass(frozen=True)
-class Row:
-    """What was found for one schedule.
+class Winner:
+    """The best settings of one schedule's grid.
 
     Attributes:
-        schedule: its name.
-        settings: the winner's.
-        chosen: the number by which the winner was chosen; None where nothing was searched.
-        num_tried: how many settings were.
-        trials: of the winner, by metric.
-        curves: the mean over its trials, by metric.
+        schedule: Name of the schedule.
+        settings: Settings of its trials.
+        chosen: Metric by which the settings were chosen; None if there was nothing to choose.
+        num_tried: Number of settings in the grid.
+        trials: Trials on fresh seeds, by metric.
+        curves: Mean over the trials, by name of the curve.
     """
 
     schedule: str
-    settings: Mapping[str, Any]
+    settings: Settings
     chosen: float | None
     num_tried: int
     trials: Mapping[str, Trials]
     curves: Mapping[str, Curve]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "schedule": self.schedule, "settings": dict(self.settings), "validation": self.chosen,
+            "trials": {name: list(trials.values) for name, trials in self.trials.items()},
+            "diverged": max(trials.num_diverged for trials in self.trials.values()),
+        }  # fmt: skip
+
+    def chosen_text(self, digits: int) -> str:
+        """The metric by which the settings were chosen, and the number of settings tried."""
+        return "–" if self.chosen is None else f"{self.chosen:.{digits}f} (best of {self.num_tried})"
+
 
 @dataclass(frozen=True)
-class Shown:
-    """What a page shows of every winner.
+class ReportedMetrics:
+    """The numbers that a page reports for each winner.
 
     Attributes:
-        metrics: by their names in the store.
-        curves: by what the page calls them: the name in the store, and a factor to show it with.
+        metrics: Names of the metrics.
+        curves: For each curve on the page, the name of the stored curve and a factor to multiply it by.
     """
 
     metrics: Sequence[str]
     curves: Mapping[str, tuple[str, float]]
 
-    def rows(
-        self,
-        experiment: Experiment,
-        findings: Sequence[Finding],
-        num_tried: Mapping[str, int],
-        seeds: Sequence[int],
-        store: Store,
-    ) -> list[Row]:
-        """The rows of a table, from the store."""
-        rows = []
-        for finding in findings:
-            settings = finding.fresh.settings
-            found = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-            outcomes = [outcome for outcome in found if outcome is not None]
-            chosen = finding.chosen_on.mean if finding.chosen_on.values else None
-            trials = {metric: trials_of(settings, outcomes, metric) for metric in self.metrics}
-            curves = {metric: mean_curve(outcomes, *which) for metric, which in self.curves.items()}
-            rows.append(Row(finding.schedule, settings, chosen, num_tried[finding.schedule], trials, curves))
-        return rows
+
+def find_winners(
+    experiment: Experiment,
+    grids: Mapping[str, Sequence[Settings]],
+    selection_seeds: Sequence[int],
+    fresh_seeds: Sequence[int],
+    request: Request,
+    reported: ReportedMetrics,
+    final: Callable[[Settings], Settings] = dict,
+) -> list[Winner]:
+    """Search every grid (see :func:`~eigencurve.experiments.engine.protocol.search`) and collect the winners.
+
+    Args:
+        experiment: Experiment to run.
+        grids: Settings to try, by name of the schedule.
+        selection_seeds: Seeds on which the winner is chosen.
+        fresh_seeds: Other seeds, on which the winner is reported.
+        request: Store, workers and progress.
+        reported: Metrics and curves to collect.
+        final: Maps the winning settings to those of its trials.
+    """
+    found = search(
+        experiment, grids, selection_seeds, fresh_seeds, request.store, request.workers, request.progress, final
+    )
+    winners = []
+    for finding in found:
+        settings = finding.fresh.settings
+        stored = request.store.outcomes(experiment.name, [Run(settings, seed) for seed in fresh_seeds])
+        outcomes = [outcome for outcome in stored if outcome is not None]
+        trials = {metric: trials_of(settings, outcomes, metric) for metric in reported.metrics}
+        curves = {name: mean_curve(outcomes, *which) for name, which in reported.curves.items()}
+        num_tried = len(grids[finding.schedule])
+        winners.append(Winner(finding.schedule, settings, finding.chosen_on.mean, num_tried, trials, curves))
+    return winners
 
 
-def trials_of(settings: Mapping[str, Any], outcomes: Sequence[Outcome], metric: str) -> Trials:
-    """The numbers of one metric, those of diverged runs left out and counted."""
+def trials_of(settings: Settings, outcomes: Sequence[Outcome], metric: str) -> Trials:
+    """One metric of several outcomes; diverged runs are only counted."""
     values = tuple(outcome.metrics[metric] for outcome in outcomes if not outcome.diverged)
     return Trials(settings, values, sum(outcome.diverged for outcome in outcomes))
 
 
-def standard_errors(first: Trials, second: Trials) -> float:
-    """How far two means are apart, in units of the standard error of their difference."""
-    variance = sum(t.deviation**2 / len(t.values) for t in (first, second) if t.values)
-    gap = abs((first.mean or 0.0) - (second.mean or 0.0))
-    return gap / math.sqrt(variance) if variance > 0 else math.inf
-
-
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:
-    """Times, and the mean over the runs that did not diverge."""
+    """Times of a curve, and its mean over the runs that did not diverge."""
     found = [outcome.curves[name] for outcome in outcomes if not outcome.diverged]
     if not found:
         return [], []
     means = np.mean([[number for _, number in curve] for curve in found], axis=0)
     return [time for time, _ in found[0]], (factor * means).tolist()
+
+
+def settings_text(settings: Settings) -> str:
+    """The searched settings in a few words.
+
+    >>> settings_text({"schedule": "cosine", "lr": 0.3, "min_lr": 0.01})
+    'lr 0.3, last 0.01'
+    """
+    shown = [f"lr {settings['lr']:g}"]
+    if "min_lr" in settings:
+        shown.append("last rate free" if settings["min_lr"] is None else f"last {settings['min_lr']:g}")
+    if "intervals" in settings:
+        shown.append(f"{settings['intervals']} intervals, factor {settings['factor']:g}")
+    for name, letter in (("r", "r"), ("ema_decay", "α")):
+        if name in settings:
+            shown.append(f"{letter} {settings[name]:.3g}")
+    return ", ".join(shown)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +15,13 @@ import torch
 from eigencurve._arrays import IntArray
 from eigencurve.experiments.data.imagenet import CROP, SHORTER_SIDE, ImageFolder
 from eigencurve.experiments.data.images import ImageSet
+from eigencurve.experiments.engine.protocol import one_by_one
 from eigencurve.experiments.images.task import CifarImages, ImageNetImages, Images, ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.training.checkpoint import TrainingCheckpoint
-from eigencurve.experiments.training.launch import in_processes, own_device
-from eigencurve.experiments.training.loop import Recipe, Trained, train
+from eigencurve.experiments.training.checkpoint import checkpoint_for
+from eigencurve.experiments.training.devices import own_device, threads
+from eigencurve.experiments.training.launch import in_processes
+from eigencurve.experiments.training.loop import Trained, TrainingSettings, train
 from eigencurve.experiments.training.schedules import make_schedule
 from eigencurve.runs.store import Outcome, Run, key_of
 from eigencurve.spectrum.spectrum import Spectrum
@@ -31,13 +32,13 @@ Labelled = ImageSet | ImageFolder
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """The images of an experiment, and the part of the training images that is for validation.
+    """The images of an experiment.
 
     Attributes:
-        train: all training images.
-        test: to report on.
-        num_validation: how many of the training images settings are chosen by.
-        crop: of images in files: the part's size, and the shorter side of the image that a middle is cut from.
+        train: All training images, including those for validation.
+        test: Test images, on which results are reported.
+        num_validation: Number of training images that are held out to choose settings.
+        crop: For images in files: size of the crop, and shorter side of the image before the centre crop.
     """
 
     train: Labelled
@@ -50,19 +51,24 @@ class ImageData:
         cls, train: Labelled, test: Labelled, num_train: int | None, num_validation: int, num_test: int | None,
         crop: tuple[int, int] = (CROP, SHORTER_SIDE),
     ) -> ImageData:  # fmt: skip
-        """So many of the images, at random but always the same; None for all."""
+        """A fixed random subset of the images; None takes all of them."""
         return cls(_some(train, num_train), _some(test, num_test), num_validation, crop)
 
     @cached_property
     def digest(self) -> str:
-        """Equal for equal images and split only."""
+        """A hash of the images and the split."""
         text = f"{self.train.digest} {self.test.digest} {self.num_validation}"
         if isinstance(self.train, ImageFolder):
             text += f" {self.crop}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     def split(self, name: str) -> tuple[Images, Images]:
-        """``"validation"``: the training images without those for validation, and these. ``"test"``: all, and test."""
+        """Images to train on, and images to measure on.
+
+        Args:
+            name: ``"validation"`` holds out some of the training images to measure on; ``"test"`` trains on all of
+                them and measures on the test images.
+        """
         if name == "test":
             return self._images(self.train), self._images(self.test)
         order = np.random.default_rng(SPLIT_SEED).permutation(len(self.train))
@@ -80,26 +86,26 @@ def _some(images: Labelled, count: int | None) -> Labelled:
 
 
 def _part(images: Labelled, places: IntArray) -> Labelled:
-    """The images at these places, in the order that they had."""
+    """The images at ``places``, in their original order."""
     return images.subset(torch.from_numpy(np.sort(places)))
 
 
 @dataclass(frozen=True, eq=False)
 class ImageExperiment:
-    """Training runs on images; the winner of a grid has the best accuracy.
+    """Training runs on images; settings are chosen by accuracy.
 
-    Settings are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``, ``momentum``,
-    ``weight_decay``, ``ema_decay``, ``evaluate_every``, and the schedule's own (see ``make_schedule``).
+    The settings of a run are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``,
+    ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, and the schedule's own (see ``make_schedule``).
 
     Attributes:
-        data: the images.
-        spectra: measured ones by the name that settings call them.
-        folder: for the checkpoints of runs under way; None keeps none.
-        num_threads: of a run; results are the same bit for bit with the same number of them.
-        num_processes: that share each run, its batches divided among them.
-        log: a folder for TensorBoard, in it one for each run; None writes nothing.
-        metric: what the winner has most of.
-        minimise: not.
+        data: Images to train and measure on.
+        spectra: Measured spectra, by the name that settings refer to.
+        folder: Folder for checkpoints of unfinished runs; None keeps none.
+        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
+        num_processes: Number of processes that share each run by splitting its batches.
+        log: Folder for TensorBoard logs, with one folder per run; None writes nothing.
+        metric: Metric by which settings are chosen.
+        minimise: Whether smaller is better; False here.
     """
 
     data: ImageData
@@ -113,28 +119,25 @@ class ImageExperiment:
 
     @cached_property
     def name(self) -> str:
-        """``images``, the data's name, and a hash of its pixels: other data are other runs."""
+        """``images``, the name of the data and a hash of its pixels, so runs on other data are other runs."""
         return f"images/{self.data.train.name}/{self.data.digest[:12]}"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
         """Every run by itself, the longest first."""
-        return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
+        return one_by_one(runs)
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train; a run that was killed goes on from its checkpoint."""
+        """Train; a run that was killed resumes from its checkpoint."""
         if self.num_processes > 1:
             return [in_processes(self.num_processes, self.run_one, run) for run in batch]
         return [self.run_one(run) for run in batch]
 
     def run_one(self, run: Run) -> Outcome:
-        """One run, or this process's part of it."""
+        """Train one run, or this process's part of it."""
         key = key_of(self.name, run)
-        path = None if self.folder is None else self.folder / f"{key}.pt"
-        with threads(self.num_threads):
-            log = None if self.log is None else self.log / key
+        log = None if self.log is None else self.log / key
+        with threads(self.num_threads), checkpoint_for(self.folder, key) as path:
             _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path, log)
-        if path is not None:
-            TrainingCheckpoint(path, key).discard()
         return outcome_of(trained)
 
 
@@ -148,36 +151,25 @@ def train_images(
     log: Path | None = None,
     progress: bool = False,
 ) -> tuple[torch.nn.Module, Trained]:
-    """Build a network and train it as ``settings`` say, on a GPU where there is one; the network and its history."""
+    """Build the network that ``settings`` describe and train it, on a GPU if there is one."""
     device = own_device()
     model = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
     layout = best_layout(model)
     model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
     task = ImageTask(*data.split(settings["split"]), settings["batch_size"], seed, device, layout)
     schedule = make_schedule(settings, settings["epochs"] * task.steps_per_epoch, spectra)
-    recipe = Recipe(
+    how = TrainingSettings(
         schedule, settings["epochs"], settings["momentum"], settings["weight_decay"], settings.get("ema_decay"),
         evaluate_every=settings["evaluate_every"],
     )  # fmt: skip
-    return model, train(model, task, recipe, seed, run, checkpoint, log=log, progress=progress)
+    return model, train(model, task, how, seed, run, checkpoint, log=log, progress=progress)
 
 
 def outcome_of(trained: Trained) -> Outcome:
-    """Final training loss, accuracy in percent, and the curves of all that was measured."""
+    """Final losses, accuracies in percent, and the curves of all measurements."""
     if trained.diverged:
         return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
     last = trained.last
     metrics = {"loss": last["train_loss"], "accuracy": 100 * last["accuracy"], "top5": 100 * last["top5"],
                "test_loss": last["test_loss"]}  # fmt: skip
     return Outcome(metrics, curves=trained.history)
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many threads for PyTorch while the block lasts."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

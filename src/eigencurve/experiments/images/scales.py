@@ -1,4 +1,4 @@
-"""How large an image experiment is: the paper's own scale, one for a laptop, and one that only tries the way."""
+"""Sizes of the CIFAR experiments: the paper's own, one for a laptop, and a smoke test; and the grids to search."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from eigencurve import _check
+from eigencurve.schedules.units import TYPICAL_STEPS
 
 Grid = list[dict[str, Any]]
-Pair = tuple[float, float | None]
 
 INITIAL_RATES = (1.0, 0.6, 0.3, 0.2, 0.1)
 LAST_RATES = (0.01, 0.001, 0.0001, 0.0, None)  # None is the paper's "UNRESTRICTED"
@@ -23,12 +23,12 @@ TITLES = {"resnet18": "ResNet-18", "googlenet": "GoogLeNet", "vgg16": "VGG16"}
 
 
 class Sizes(NamedTuple):
-    """How many images.
+    """Numbers of images.
 
     Attributes:
-        train: for training, None for all, those for validation included.
-        validation: of them, that settings are chosen by.
-        test: to report on, None for all.
+        train: Number of training images, including those for validation; None for all.
+        validation: Number of training images that are held out to choose settings.
+        test: Number of test images; None for all.
     """
 
     train: int | None
@@ -41,11 +41,12 @@ class SpectrumScale:
     """How spectra are measured.
 
     Attributes:
-        divisors: of each network's widths.
-        training: of each network with momentum 0.9 from lr 0.1: epochs, and those at which the rate is divided by 10.
-        num_images: that the Hessian is of.
-        num_products: at most.
-        settle: see ``estimate_spectrum``.
+        divisors: Divisor of each network's widths.
+        training: For each network, the number of epochs (momentum 0.9, initial rate 0.1) and the epochs at which the
+            rate is divided by 10.
+        num_images: Number of images on which the Hessian is taken.
+        num_products: Largest number of Hessian products.
+        settle: Tolerance at which ``estimate_spectrum`` stops early.
     """
 
     divisors: Mapping[str, int]
@@ -57,25 +58,25 @@ class SpectrumScale:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large the CIFAR experiments are.
+    """The size of the CIFAR experiments.
 
     Attributes:
-        name: of the scale.
-        images: how many.
-        divisors: of each network's widths.
-        epochs: budgets.
-        ema_epochs: budget of the comparison with averaged weights.
-        num_trials: fresh trials of each winner.
-        evaluate_every: epochs between evaluations.
-        spectrum: how spectra are measured.
-        few_images: how many, in the tables with other networks than ResNet-18: the spectra, and reusing one.
-        num_tries: settings to try for every schedule, the same number for each; None for the paper's whole grids.
-        networks: of the tables with all schedules.
-        reuse_networks: that use ResNet-18's spectrum.
-        reuse_schedules: of that table; empty for all.
-        unshrunk: what is different in the settings for the spectrum of a ResNet-18 of full width.
-        batch_size: of every run.
-        weight_decay: of every run, and of the schedules made from spectra.
+        name: Name of the scale.
+        images: Numbers of images.
+        divisors: Divisor of each network's widths.
+        epochs: Budgets.
+        ema_epochs: Budget of the comparison with averaged weights.
+        num_trials: Number of fresh trials of each winner.
+        evaluate_every: Number of epochs between evaluations.
+        spectrum: How spectra are measured.
+        few_images: Numbers of images for measuring and for reusing spectra.
+        num_tries: Number of settings to try, the same for every schedule; None for the paper's whole grids.
+        networks: Networks of the tables with all schedules.
+        reuse_networks: Networks that are trained with ResNet-18's spectrum.
+        reuse_schedules: Schedules of the table on reuse; empty for all.
+        unshrunk: Settings that differ for the spectrum of a ResNet-18 of full width.
+        batch_size: Batch size of every run.
+        weight_decay: Weight decay of every run, and of the schedules made from spectra.
     """
 
     name: str
@@ -97,47 +98,47 @@ class Scale:
 
 
 _ALL = Sizes(None, 5_000, None)
-PAPER = Scale(
+PAPER_SCALE = Scale(
     "paper", _ALL, dict.fromkeys(NETWORKS, 1), (10, 100), 100, 5, 1,
     SpectrumScale(
         {"resnet18": 16, "googlenet": 4, "vgg16": 8}, dict.fromkeys(NETWORKS, (180, (80, 120))), 200, 5_000, None
     ), _ALL, num_tries=None,
 )  # fmt: skip
 _NARROW = {"resnet18": 8, "googlenet": 16, "vgg16": 8}
-# Whole batches of 128, with and without the images for validation: an update by the few images of a last, small batch,
-# just before the network is measured, costs tens of percentage points where the rate is still high.
-LAPTOP = Scale(
+# Multiples of the batch size 128, with and without the validation images. At a high rate, one update on a small last
+# batch just before the evaluation costs tens of percentage points (see benchmarks/last_batch.py).
+LAPTOP_SCALE = Scale(
     "laptop", Sizes(5_120, 1_024, 4_000), _NARROW, (10,), 10, 3, 2,
     SpectrumScale(
         _NARROW, {"resnet18": (15, (8, 12)), "googlenet": (15, (8, 12)), "vgg16": (40, (21, 32))}, 200, 120, 0.02
     ), Sizes(2_560, 512, 2_000), num_tries=4, networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"),
-    # So wide a network is slow: two epochs, 32 images, half as many products. At lr 0.1 one epoch taught it nothing.
+    # A network of full width is slow: two epochs, 32 images, half as many products. At lr 0.1 it does not learn.
     unshrunk={"divisor": 1, "epochs": 2, "lr": 0.02, "milestones": [], "evaluate_every": 2, "num_images": 32,
               "num_products": 60, "microbatch": 16},
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
-SMOKE = Scale(
+SMOKE_SCALE = Scale(
     "smoke", Sizes(48, 16, 16), _TINY, (1,), 1, 2, 1,
     SpectrumScale(_TINY, dict.fromkeys(NETWORKS, (1, ())), 4, 12, None), Sizes(32, 16, 16), num_tries=2,
     networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip
-SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
+SCALES = {scale.name: scale for scale in (PAPER_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
 
 
 def scale_named(name: str) -> Scale:
-    """One of SCALES."""
+    """The scale of that name."""
     return SCALES[_check.choice("reproduce", "scale", name, tuple(SCALES))]
 
 
 def beta_for(epochs: int) -> float:
-    """The paper's β: 2 for short runs, 1.000005, a smoother curve, for its 100 epochs."""
+    """The paper's β: 2 for short runs, and 1.000005, which gives a smoother curve, for 100 epochs."""
     return 2.0 if epochs < 100 else 1.000005
 
 
 def base_settings(scale: Scale, network: str, epochs: int) -> dict[str, Any]:
-    """What the runs of a network have in common; on the validation split."""
+    """Settings that all runs of a network share, on the validation split."""
     return {
         "model": network, "divisor": scale.divisors[network], "split": "validation", "epochs": epochs,
         "batch_size": scale.batch_size, "momentum": 0.0, "weight_decay": scale.weight_decay,
@@ -146,19 +147,19 @@ def base_settings(scale: Scale, network: str, epochs: int) -> dict[str, Any]:
 
 
 def final_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A trial is on all training images, measured on the test images."""
+    """Settings of a trial: train on all training images and measure on the test images."""
     return {**settings, "split": "test"}
 
 
 def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | None = None) -> dict[str, Grid]:
-    """For each schedule the settings to try.
+    """The settings to try, by schedule.
 
     Args:
-        scale: decides between the paper's grids and the same number of tries for every schedule.
-        network: to train.
-        epochs: budget.
-        spectrum: the name of the network's own spectrum.
-        reused: the name of another network's, for a second Eigencurve.
+        scale: Scale of the experiment: the paper's whole grids, or the same number of tries for every schedule.
+        network: Network to train.
+        epochs: Budget.
+        spectrum: Name of the network's own spectrum.
+        reused: Name of another network's spectrum, for a second Eigencurve.
     """
     base = base_settings(scale, network, epochs)
     curve = {"schedule": "eigencurve", "beta": beta_for(epochs)}
@@ -180,7 +181,7 @@ def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | 
 
 
 def elastic_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
-    """Initial rates and shrinkages r."""
+    """Elastic Step Decay with several initial rates and shrinkages r."""
     tries = _tries(scale, SHRINKAGES, *SHRINKAGES)
     return [{**base, "schedule": "elastic_step", "lr": lr, "r": r} for lr, r in tries]
 
@@ -192,19 +193,19 @@ def three_steps_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
 
 
 def ema_grid(scale: Scale, base: Mapping[str, Any]) -> Grid:
-    """Constant rates and decays of the average."""
+    """Constant rates with several decays of the weight average."""
     tries = _tries(scale, EMA_DECAYS, 0.95, 0.99)
     return [{**base, "schedule": "constant", "lr": lr, "ema_decay": decay} for lr, decay in tries]
 
 
 def _tries(scale: Scale, every: Sequence[Any], usual: Any, other: Any) -> list[tuple[float, Any]]:
-    """All initial rates with all settings; or three of them with the usual setting and the middle one with another."""
+    """All initial rates with all settings; or three rates with the usual setting, and the middle one with another."""
     few = [(0.6, usual), (0.3, usual), (0.1, usual), (0.3, other)]
     return [*product(INITIAL_RATES, every)] if scale.num_tries is None else few[: scale.num_tries]
 
 
 def _initial_rates(scale: Scale) -> tuple[float, ...]:
-    """Of a schedule that has nothing else to choose."""
+    """Initial rates of a schedule that has nothing else to choose."""
     return INITIAL_RATES if scale.num_tries is None else (0.6, 0.3, 0.2, 0.1)[: scale.num_tries]
 
 
@@ -221,12 +222,12 @@ def _general_steps(scale: Scale, base: Mapping[str, Any]) -> Grid:
 
 
 def spectrum_settings(scale: Scale, network: str) -> dict[str, Any]:
-    """The training run that a network's spectrum is measured after, and the measurement."""
+    """Settings of a network's training run and of the estimate of its spectrum afterwards."""
     how = scale.spectrum
     epochs, milestones = how.training[network]
     return {
         **base_settings(scale, network, epochs), "divisor": how.divisors[network], "split": "test",
         "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(milestones), "factor": 10.0,
         "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle, "microbatch": None,
-        "evaluate_every": epochs, "schedule_steps": 39_100,
+        "evaluate_every": epochs, "schedule_steps": TYPICAL_STEPS,
     }  # fmt: skip

@@ -14,9 +14,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.experiments.images.experiment import ImageData, threads, train_images
+from eigencurve.experiments.engine.protocol import one_by_one
+from eigencurve.experiments.images.experiment import ImageData, train_images
 from eigencurve.experiments.images.task import best_layout
-from eigencurve.experiments.training.checkpoint import TrainingCheckpoint
+from eigencurve.experiments.training.checkpoint import checkpoint_for
+from eigencurve.experiments.training.devices import threads
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.runs.store import Outcome, Run, key_of
@@ -25,10 +27,12 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 @dataclass(frozen=True, eq=False)
 class SpectrumExperiment:
-    """Measured spectra; settings are those of a training run, and ``num_images``, ``num_products``, ``settle``.
+    """Training runs that end with an estimate of the spectrum.
 
-    The outcome's curve is the sharpened spectrum, pairs of (eigenvalue, weight), signed; ``curves`` has the
-    tridiagonal of Lanczos that it was made from, and the octaves of |λ| + weight decay with their errors.
+    The settings are those of a training run, and ``num_images``, ``num_products``, ``settle``, ``microbatch`` and
+    ``schedule_steps`` of the estimate. The curve of an outcome is the sharpened spectrum as pairs of (signed
+    eigenvalue, weight). ``curves`` holds the Lanczos tridiagonal that it was computed from, and the octaves of
+    |λ| + weight decay with their errors.
     """
 
     data: ImageData
@@ -39,29 +43,26 @@ class SpectrumExperiment:
 
     @cached_property
     def name(self) -> str:
-        """``spectra``, the data's name, and a hash of its pixels."""
+        """``spectra``, the name of the data and a hash of its pixels."""
         return f"spectra/{self.data.train.name}/{self.data.digest[:12]}"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, in the order given."""
-        return [[run] for run in runs]
+        """Every run by itself, the longest first."""
+        return one_by_one(runs)
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train and estimate; a run that was killed goes on where it was, in either part."""
+        """Train and estimate; a run that was killed resumes in either part."""
         with threads(self.num_threads):
             return [self._outcome(run) for run in batch]
 
     def _outcome(self, run: Run) -> Outcome:
         key = key_of(self.name, run)
-        weights, vectors = (None if self.folder is None else self.folder / f"{key}.{end}" for end in ("pt", "npz"))
-        model, trained = train_images(self.data, run.settings, run.seed, {}, key, weights)
-        if trained.diverged:
-            return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
-        estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
-        if weights is not None and vectors is not None:
-            TrainingCheckpoint(weights, key).discard()
-            for file in vectors.parent.glob(f"{vectors.name}*"):
-                file.unlink()
+        with checkpoint_for(self.folder, key) as path:
+            model, trained = train_images(self.data, run.settings, run.seed, {}, key, path)
+            if trained.diverged:
+                return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
+            vectors = None if path is None else path.with_suffix(".npz")
+            estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
         return _outcome(estimate, trained.last, trained.history)
 
 
@@ -82,7 +83,7 @@ def estimate_on(
 
 
 def spectrum_of(outcome: Outcome) -> Spectrum:
-    """The measured spectrum, signed eigenvalues."""
+    """The measured spectrum, with signed eigenvalues."""
     eigenvalues, weights = np.array(outcome.curve).T
     return Spectrum(eigenvalues, weights, int(outcome.metrics["dim"]))
 
@@ -106,6 +107,6 @@ def _outcome(
 
 
 def spectrum_name(settings: Mapping[str, Any], spectrum: Spectrum) -> str:
-    """What settings call a measured spectrum: its network, the divisor of its widths, and a hash of its numbers."""
+    """The name of a measured spectrum in settings: network, divisor of its widths, and a hash of its numbers."""
     digest = hashlib.sha256(spectrum.eigenvalues.tobytes() + spectrum.weights.tobytes())
     return f"{settings['model']}/{settings['divisor']}/{digest.hexdigest()[:8]}"

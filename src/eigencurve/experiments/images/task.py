@@ -1,4 +1,4 @@
-"""Image classification as a training task: augmented batches, cross entropy, loss and accuracy on held-out images."""
+"""Image classification as a training task: augmented batches, cross entropy, and accuracy on held-out images."""
 
 from __future__ import annotations
 
@@ -31,52 +31,45 @@ Pairs = Iterator[tuple[Tensor, Tensor]]
 
 
 class Images(Protocol):
-    """Labelled images, wherever they lie."""
+    """Labelled images, in memory or in files."""
 
     def __len__(self) -> int: ...
-    @property
-    def num_classes(self) -> int: ...  # noqa: D102
     def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
-        """For each batch of indices the images as training sees them, drawn from seed, epoch and index; and labels."""
+        """Augmented images and labels for each batch of indices; the augmentation depends on seed, epoch and index."""
 
     def plain(self, batches: Iterable[Tensor]) -> Pairs:
-        """For each batch of indices the images as one measures on them, and their labels."""
+        """Images without augmentation and labels, for each batch of indices."""
 
 
 @dataclass(frozen=True, eq=False)
 class CifarImages:
-    """Images in memory: padded by four pixels, cropped and mirrored at random in training."""
+    """Images in memory; augmentation pads by four pixels, crops and flips at random."""
 
     images: ImageSet
 
     def __len__(self) -> int:
         return len(self.images)
 
-    @property
-    def num_classes(self) -> int:
-        """Of the labels."""
-        return self.images.num_classes
-
     def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
-        """Cropped and mirrored."""
+        """Images cropped and flipped at random, and labels."""
         for indices in batches:
             cut = crop_and_flip(self.images.images[indices], indices, seed, epoch)
             yield normalise(cut), self.images.labels[indices]
 
     def plain(self, batches: Iterable[Tensor]) -> Pairs:
-        """As they are."""
+        """Unchanged images, and labels."""
         for indices in batches:
             yield normalise(self.images.images[indices]), self.images.labels[indices]
 
 
 @dataclass(frozen=True, eq=False)
 class ImageNetImages:
-    """Images in files, decoded ahead of training: a random part of each in training, the middle of it else.
+    """Images in files, decoded ahead of the training; random crops for training, centre crops otherwise.
 
     Attributes:
-        images: the files.
-        size: of the part, in pixels.
-        shorter: side of the image that the middle is cut from.
+        images: Image files.
+        size: Size of the crop in pixels.
+        shorter: Shorter side of the image before the centre crop.
     """
 
     images: ImageFolder
@@ -86,17 +79,12 @@ class ImageNetImages:
     def __len__(self) -> int:
         return len(self.images)
 
-    @property
-    def num_classes(self) -> int:
-        """Of the labels."""
-        return self.images.num_classes
-
     def augmented(self, batches: Iterable[Tensor], seed: int, epoch: int) -> Pairs:
-        """Random parts, mirrored or not."""
+        """Random crops, flipped at random, and labels."""
         return self._normalised(read_batches(self.images, batches, TrainingCrop(seed, epoch, self.size)))
 
     def plain(self, batches: Iterable[Tensor]) -> Pairs:
-        """The middles."""
+        """Centre crops, and labels."""
         return self._normalised(read_batches(self.images, batches, CenterCrop(self.size, self.shorter)))
 
     def _normalised(self, pairs: Pairs) -> Pairs:
@@ -106,15 +94,15 @@ class ImageNetImages:
 
 @dataclass(frozen=True, eq=False)
 class ImageTask:
-    """Train on some images, measure on others.
+    """Classify images: train on some, measure on others.
 
     Attributes:
-        train: to train on.
-        test: to measure on.
-        batch_size: of all processes together; the last batch of an epoch may be smaller.
-        seed: of the order of examples and of their crops and flips.
-        device: that batches go to.
-        layout: of their memory.
+        train: Training images.
+        test: Images to measure on.
+        batch_size: Batch size of all processes together; the last batch of an epoch may be smaller.
+        seed: Seed of the order of examples and of their augmentation.
+        device: Device for the batches.
+        layout: Memory layout of the batches.
     """
 
     train: Images
@@ -126,11 +114,11 @@ class ImageTask:
 
     @property
     def steps_per_epoch(self) -> int:
-        """The number of batches, a smaller last one included."""
+        """Number of batches, including a smaller last one."""
         return -(-len(self.train) // self.batch_size)
 
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
-        """A new order every epoch; a process takes every ``part.count``-th example of a batch."""
+        """The batches of an epoch in a new order; a process takes every ``part.count``-th example of a batch."""
         order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(len(self.train)))
         joint = torch.split(order, self.batch_size)[first:]
         own = [indices[part.rank :: part.count] for indices in joint]
@@ -139,12 +127,12 @@ class ImageTask:
             yield Batch((self._placed(images), labels.to(self.device)), len(labels), len(whole))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Cross entropy."""
+        """Mean cross entropy."""
         images, labels = batch.content
         return F.cross_entropy(model(images), labels)
 
     def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
-        """Mean loss, share of right answers, and share of images whose label is among the first five."""
+        """Mean loss, accuracy, and top-5 accuracy."""
         found = torch.zeros(3, dtype=torch.float64)
         own = torch.arange(len(self.test))[part.rank :: part.count]
         for images, labels in self.test.plain(torch.split(own, self.batch_size)):
@@ -153,25 +141,25 @@ class ImageTask:
         return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing goes from one step to the next."""
+        """Empty: no state is passed between steps."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""
+        """Do nothing: there is no state."""
 
     def _placed(self, images: Tensor) -> Tensor:
         return images.to(self.device, memory_format=self.layout, non_blocking=True)
 
 
 def _scores(logits: Tensor, labels: Tensor) -> Tensor:
-    """Sums over a batch: loss, right answers, labels among the first five."""
+    """Sums over a batch: loss, correct answers, and labels among the five most likely classes."""
     ranked = logits.topk(min(5, logits.shape[1]), dim=1).indices == labels[:, None]
     loss = F.cross_entropy(logits.float(), labels, reduction="sum")
     return torch.stack([loss.double(), ranked[:, 0].sum().double(), ranked.sum().double()])
 
 
 def best_layout(model: nn.Module) -> torch.memory_format:
-    """Channels last for convolutions: faster on CPUs and with half precision on GPUs, wherever it does not crash."""
+    """Channels last for convolutions, which is faster, unless PyTorch would crash on one of them."""
     convolutions = [module for module in model.modules() if isinstance(module, nn.Conv2d)]
     fragile = any(crashes_channels_last(c.in_channels, c.kernel_size, c.stride) for c in convolutions)
     return torch.channels_last if convolutions and not fragile else torch.contiguous_format

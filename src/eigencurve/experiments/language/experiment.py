@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from eigencurve.experiments.data.ptb import Corpus
-from eigencurve.experiments.images.experiment import threads
+from eigencurve.experiments.engine.protocol import one_by_one
 from eigencurve.experiments.language.task import LanguageTask
 from eigencurve.experiments.models.lstm import LanguageModel, lstm
 from eigencurve.experiments.models.seeding import drawn_from
-from eigencurve.experiments.training.launch import own_device
-from eigencurve.experiments.training.loop import Recipe, Trained, train
+from eigencurve.experiments.training.checkpoint import checkpoint_for
+from eigencurve.experiments.training.devices import own_device, threads
+from eigencurve.experiments.training.loop import Trained, TrainingSettings, train
 from eigencurve.experiments.training.schedules import make_schedule
 from eigencurve.runs.store import Outcome, Run, key_of
 from eigencurve.schedules.base import Schedule
@@ -24,17 +25,18 @@ from eigencurve.schedules.classic import hold_then_decay
 
 @dataclass(frozen=True, eq=False)
 class LanguageExperiment:
-    """Training runs on a text; the winner of a grid has the least perplexity on the validation text.
+    """Training runs on a text; settings are chosen by the perplexity on the validation text.
 
-    Settings are the network's (``divisor`` of its width, ``dropout``, ``initial``), ``epochs``, ``batch_size``,
-    ``unroll``, ``max_norm`` of the gradient, ``measured_rows``, ``evaluate_every``, and the schedule's own.
+    The settings of a run are the network's (``divisor`` of its width, ``dropout``, ``initial``), ``epochs``,
+    ``batch_size``, ``unroll``, ``max_norm`` of the gradient, ``measured_rows``, ``evaluate_every``, and the schedule's
+    own.
 
     Attributes:
-        corpus: the texts.
-        folder: for the checkpoints of runs under way; None keeps none.
-        num_threads: of a run; results are the same bit for bit with the same number of them.
-        metric: what the winner has least of.
-        minimise: so it is.
+        corpus: Texts to train and measure on.
+        folder: Folder for checkpoints of unfinished runs; None keeps none.
+        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
+        metric: Metric by which settings are chosen.
+        minimise: Whether smaller is better; True here.
     """
 
     corpus: Corpus
@@ -45,44 +47,42 @@ class LanguageExperiment:
 
     @cached_property
     def name(self) -> str:
-        """``language``, the corpus's name, and a hash of its words: other texts are other runs."""
+        """``language``, the name of the corpus and a hash of its words, so runs on other texts are other runs."""
         return f"language/{self.corpus.name}/{self.corpus.digest[:12]}"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
         """Every run by itself, the longest first."""
-        return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
+        return one_by_one(runs)
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train; a run that was killed goes on from its checkpoint."""
+        """Train; a run that was killed resumes from its checkpoint."""
         with threads(self.num_threads):
             return [self._outcome(run) for run in batch]
 
     def _outcome(self, run: Run) -> Outcome:
         key = key_of(self.name, run)
-        path = None if self.folder is None else self.folder / f"{key}.pt"
-        _, trained = train_language(self.corpus, run.settings, run.seed, key, path)
-        if path is not None:
-            path.unlink(missing_ok=True)
+        with checkpoint_for(self.folder, key) as path:
+            _, trained = train_language(self.corpus, run.settings, run.seed, key, path)
         return outcome_of(trained, run.settings["unroll"], len(self.corpus.vocabulary))
 
 
 def train_language(
     corpus: Corpus, settings: Mapping[str, Any], seed: int, run: str = "", checkpoint: Path | None = None
 ) -> tuple[LanguageModel, Trained]:
-    """Build an LSTM and train it as ``settings`` say, on a GPU where there is one; the LSTM and its history."""
+    """Build the LSTM that ``settings`` describe and train it, on a GPU if there is one."""
     device = own_device()
     with drawn_from(seed):
         model = lstm(len(corpus.vocabulary), settings["divisor"], settings["dropout"], settings["initial"])
     task = LanguageTask(corpus, settings["batch_size"], settings["unroll"], settings["measured_rows"], device)
     schedule = schedule_of(settings, task.steps_per_epoch)
-    recipe = Recipe(
+    how = TrainingSettings(
         schedule, settings["epochs"], max_norm=settings["max_norm"], evaluate_every=settings["evaluate_every"]
     )
-    return model, train(model.to(device), task, recipe, seed, run, checkpoint)
+    return model, train(model.to(device), task, how, seed, run, checkpoint)
 
 
 def schedule_of(settings: Mapping[str, Any], steps_per_epoch: int) -> Schedule:
-    """The schedule that ``settings`` name; Zaremba et al.'s is counted in epochs."""
+    """The schedule that ``settings`` describe; that of Zaremba et al. is given in epochs."""
     total = settings["epochs"] * steps_per_epoch
     if settings["schedule"] != "hold_then_decay":
         return make_schedule(settings, total, {})
@@ -91,9 +91,9 @@ def schedule_of(settings: Mapping[str, Any], steps_per_epoch: int) -> Schedule:
 
 
 def outcome_of(trained: Trained, unroll: int, num_words: int) -> Outcome:
-    """Perplexities, the exponential of the mean loss of a word: of the last epoch's training, and of both texts.
+    """Perplexities, the exponential of the mean loss per word, of the last training epoch and of both other texts.
 
-    A perplexity above the number of words is worse than knowing nothing; such a run counts as diverged.
+    A perplexity above the number of words is worse than guessing; such a run counts as diverged.
     """
     curves = {
         "train": [(epoch, _perplexity(loss / unroll)) for epoch, loss in trained.history.get("train_loss", [])],
@@ -109,5 +109,5 @@ def outcome_of(trained: Trained, unroll: int, num_words: int) -> Outcome:
 
 
 def _perplexity(loss: float) -> float:
-    """Exponential of the loss; the largest number where that is beyond all numbers."""
+    """Exponential of the loss, limited to finite numbers."""
     return math.exp(min(loss, 700.0))

@@ -1,161 +1,111 @@
-"""The page of the language experiment, made from the rows of a store alone."""
+"""The page of the language experiment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from functools import partial
 
-from eigencurve._files import write_atomically
 from eigencurve.experiments.data.ptb import Corpus
-from eigencurve.experiments.engine.winners import Row, Shown, standard_errors
+from eigencurve.experiments.engine.claims import best_sentence, paper_sentence
+from eigencurve.experiments.engine.protocol import Settings, Trials
+from eigencurve.experiments.engine.winners import ReportedMetrics, Winner, settings_text
 from eigencurve.experiments.language.scales import BASELINE_EPOCHS, BASELINE_HOLD, LanguageScale
 from eigencurve.experiments.models.lstm import WIDTH
-from eigencurve.experiments.page import made_by, save_figure, winner_text
+from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.figures.curves import curves_figure
-from eigencurve.runs.store import Store
 
 # arXiv:2110.14109, Table "Scheduler performance on LSTM + Penn Treebank over 5 trials": validation, test.
-PAPER = {
+PUBLISHED_PERPLEXITIES = {
     "Inverse Time Decay": ("114.9 ± 1.1", "112.7 ± 1.1"),
     "General Step Decay": ("82.4 ± 0.1", "79.1 ± 0.2"),
     "Baseline": ("82.2", "78.4"),
     "Cosine Decay": ("82.4 ± 0.4", "78.5 ± 0.4"),
     "Elastic Step Decay": ("81.1 ± 0.2", "77.4 ± 0.3"),
 }
-PAPER_WINNER = "Elastic Step Decay"
-DISCLOSED = (
-    "The initial rates to try, the same for every schedule (0.5, 0.35 and 0.25), were set after five runs of the"
-    " baseline alone with a somewhat larger network (rates 2 to 0.1), ten runs of a first search (rates 1, 0.5, 0.25),"
-    " and two whole tables with higher rates: 1, 0.7 and 0.5 with one selection seed, then 0.7, 0.5 and 0.35 with two."
-    " In both most winners had 0.7, at which some seeds never leave a plateau: hence the lower rates."
+# What was tried before, so that a reader knows how the searched rates were chosen.
+RATES_NOTE = (
+    "The initial rates 0.5, 0.35 and 0.25, the same for every schedule, were chosen after preliminary runs: five of the"
+    " baseline with a somewhat larger network (rates 2 to 0.1), ten of a first search (rates 1, 0.5, 0.25), and two"
+    " whole tables with higher rates: 1, 0.7 and 0.5 with one selection seed, then 0.7, 0.5 and 0.35 with two. In both"
+    " tables most winners had 0.7, at which some seeds never leave a plateau."
 )
 METRICS = {"train": "training", "valid": "validation", "test": "test"}
-SHOWN = Shown(tuple(METRICS), {metric: (metric, 1.0) for metric in METRICS})
+REPORTED = ReportedMetrics(tuple(METRICS), {metric: (metric, 1.0) for metric in METRICS})
 
 
-@dataclass(frozen=True)
-class LanguageReport:
-    """The page: rows, and what they were made with."""
+def language_page(
+    corpus: Corpus, scale: LanguageScale, winners: Sequence[Winner], fresh_seeds: Sequence[int]
+) -> ResultsPage:
+    """The page of the language experiment."""
+    trials = {winner.schedule: winner.trials["test"] for winner in winners}
+    published = {name: test for name, (_, test) in PUBLISHED_PERPLEXITIES.items()}
+    best = best_sentence("test perplexity", trials, minimise=True, number=partial(Trials.text, digits=1))
+    parts = [
+        *_description(corpus, scale, fresh_seeds), "## Perplexities", _table(winners),
+        f"{best} {paper_sentence(trials, published, minimise=True)}", "## Curves",
+        "Means over the trials that did not diverge.", "![curves](language.png)",
+    ]  # fmt: skip
+    panels = {
+        f"{title} perplexity": {winner.schedule: winner.curves[metric] for winner in winners}
+        for metric, title in METRICS.items()
+        if metric != "test"
+    }
+    values = {"scale": scale.name, "corpus": corpus.name, "rows": [winner.to_dict() for winner in winners]}
+    figures = {"language.png": curves_figure(panels, "epoch", "perplexity")}
+    title = "An LSTM on the Penn Treebank under five schedules"
+    return ResultsPage("language", title, "\n\n".join(parts), figures, values=values)
 
-    corpus: Corpus
-    scale: LanguageScale
-    rows: Sequence[Row]
-    fresh_seeds: Sequence[int]
 
-    def table(self) -> list[str]:
-        """A Markdown table, the paper's numbers beside ours."""
-        lines = [
-            "| schedule | validation | test | training | the paper's, full scale: validation | test |"
-            " winner of the grid | its validation perplexity |",
-            "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        ]
-        for row in self.rows:
-            ours = [row.trials[metric].text(1) for metric in ("valid", "test", "train")]
-            chosen = "–" if row.chosen is None else f"{row.chosen:.1f} (best of {row.num_tried})"
-            cells = [row.schedule, *ours, *PAPER[row.schedule], _winner(row.settings), chosen]
-            lines.append("| " + " | ".join(cells) + " |")
-        return lines
+def _table(winners: Sequence[Winner]) -> str:
+    columns = [
+        "schedule", "validation", "test", "training", "paper, full scale: validation", "paper, full scale: test",
+        "winner of the grid", "its validation perplexity",
+    ]  # fmt: skip
+    rows = []
+    for winner in winners:
+        ours = [winner.trials[metric].text(1) for metric in ("valid", "test", "train")]
+        published = PUBLISHED_PERPLEXITIES[winner.schedule]
+        rows.append([winner.schedule, *ours, *published, _winner_text(winner.settings), winner.chosen_text(1)])
+    return markdown_table(columns, rows)
 
-    def claims(self) -> list[str]:
-        """What the trials say: the best on the test text, what is close to it, and where the paper's winner is."""
-        ranked = sorted(
-            (row for row in self.rows if row.trials["test"].mean is not None),
-            key=lambda r: r.trials["test"].mean or 0.0,
+
+def _description(corpus: Corpus, scale: LanguageScale, fresh_seeds: Sequence[int]) -> list[str]:
+    """Paragraphs about text, network, training and protocol."""
+    texts = (
+        f"{len(corpus.train):,} words to learn from, {len(corpus.valid):,} to choose settings, {len(corpus.test):,} to"
+        f" report on; a vocabulary of {len(corpus.vocabulary):,} words."
+    )
+    if not scale.full_text:
+        texts += (
+            " **This is not the paper's experiment**: without its training text, the network learns from the first nine"
+            " tenths of the *validation* text, settings are chosen on the last tenth, and the test text is reported."
+            f" Words that occur fewer than {scale.least} times in the text it learns from are <unk> in all three texts."
+            " Compare the perplexities with each other, not with the paper's."
         )
-        if not ranked:
-            return ["Every trial diverged."]
-        best = ranked[0].trials["test"]
-        close = [row.schedule for row in ranked[1:] if standard_errors(best, row.trials["test"]) < 2]
-        near = f"Within two standard errors of it: {', '.join(close)}." if close else "No other is within two errors."
-        lines = [f"On the test text {ranked[0].schedule} is best: {best.text(1)}. {near}"]
-        return lines + self._beside_paper(ranked)
-
-    def _beside_paper(self, ranked: Sequence[Row]) -> list[str]:
-        names = [row.schedule for row in ranked]
-        if names[0] == PAPER_WINNER:
-            return ["So it is in the paper."]
-        if PAPER_WINNER not in names:
-            return [f"The paper's winner, {PAPER_WINNER}, diverged here."]
-        place = names.index(PAPER_WINNER)
-        gap = standard_errors(ranked[0].trials["test"], ranked[place].trials["test"])
-        return [
-            f"In the paper {PAPER_WINNER} is best; here it is number {place + 1} of {len(names)}, {gap:.1f} standard"
-            f" errors behind {names[0]}."
-        ]
-
-    def description(self) -> list[str]:
-        """Text, network, training and protocol, in paragraphs."""
-        corpus, scale = self.corpus, self.scale
-        words = (
-            f"{len(corpus.train):,} words to learn from, {len(corpus.valid):,} to choose by, {len(corpus.test):,} to"
-        )
-        texts = f"{words} report on, a vocabulary of {len(corpus.vocabulary):,}."
-        if not scale.full_text:
-            texts += (
-                " **This is not the paper's experiment**: its training text is not here, so the network learns from the"
-                " first nine tenths of the *validation* text, settings are chosen by the last tenth, and the test text"
-                f" is reported. Words that come fewer than {scale.least} times in what it learns from are <unk>, in all"
-                " three texts. Perplexities are for comparing schedules with each other, not with the paper's."
-            )
-        held = round(scale.epochs * BASELINE_HOLD / BASELINE_EPOCHS)
-        searched = "over the paper's grids" if scale.full_grids else "among four tries for every schedule"
-        return [
-            f"Scale: {scale.name}. {corpus.name}: {texts}",
-            f"An LSTM of 2 layers of {WIDTH // scale.divisor:,}, dropout {scale.dropout:g} on non-recurrent"
-            f" connections, weights from ±{scale.initial:g}; SGD without momentum, batch size {scale.batch_size},"
-            f" {scale.unroll} steps unrolled, the state carried on, gradients scaled down to norm {scale.max_norm:g},"
-            f" {scale.epochs} epochs. The loss that is differentiated is the sum over the unrolled words of the mean"
-            " over the batch, as in Zaremba et al. (arXiv:1409.2329): rates belong to that. The baseline holds its rate"
-            f" for {held} of {scale.epochs} epochs (the paper: {BASELINE_HOLD} of {BASELINE_EPOCHS}) and then divides"
-            " it after each, by the paper's 1.15"
-            + ("." if scale.full_grids else " or by the factor that leads to the paper's last rate."),
-            f"Settings are chosen by the validation perplexity with {_seeds(scale.selection_seeds)} {searched}; numbers"
-            f" are mean ± standard deviation of the winner's trials with seeds {min(self.fresh_seeds)} …"
-            f" {max(self.fresh_seeds)}, after the last epoch (training: over the last epoch, with dropout). A star"
-            " marks rows with a trial that diverged: a loss that is not finite, or a perplexity above the number of"
-            " words." + ("" if scale.full_grids else f" {DISCLOSED}"),
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for ``--json``."""
-        rows = [
-            {
-                "schedule": row.schedule, "settings": dict(row.settings), "chosen": row.chosen,
-                "trials": {name: list(trials.values) for name, trials in row.trials.items()},
-                "diverged": row.trials["valid"].num_diverged,
-            }
-            for row in self.rows
-        ]  # fmt: skip
-        return {"table": "language", "scale": self.scale.name, "corpus": self.corpus.name, "rows": rows}
-
-    def text(self, command: str) -> str:
-        """The whole page, in Markdown."""
-        lines = ["# An LSTM on the Penn Treebank under five schedules", ""]
-        for paragraph in self.description():
-            lines += [paragraph, ""]
-        lines += ["## Perplexities", "", *self.table(), "", " ".join(self.claims()), ""]
-        lines += ["## Curves", "", "Means over the trials that did not diverge.", "", "![curves](language.png)", ""]
-        return "\n".join([*lines, made_by(command), ""])
-
-    def write(self, folder: Path, store: Store, command: str) -> Path:  # noqa: ARG002 -- as every report
-        """``language.md`` and its figure, each in one step."""
-        folder.mkdir(parents=True, exist_ok=True)
-        panels = {
-            f"{title} perplexity": {row.schedule: row.curves[metric] for row in self.rows}
-            for metric, title in METRICS.items()
-            if metric != "test"
-        }
-        save_figure(curves_figure(panels, "epoch", "perplexity"), folder / "language.png")
-        write_atomically(folder / "language.md", self.text(command).encode())
-        return folder / "language.md"
+    held = round(scale.epochs * BASELINE_HOLD / BASELINE_EPOCHS)
+    searched = "over the paper's grids" if scale.full_grids else "among four tries for every schedule"
+    factor = "." if scale.full_grids else " or by the factor that leads to the paper's last rate."
+    return [
+        f"Scale: {scale.name}. {corpus.name}: {texts}",
+        f"An LSTM with 2 layers of {WIDTH // scale.divisor:,} units, dropout {scale.dropout:g} on non-recurrent"
+        f" connections, and initial weights in ±{scale.initial:g}. SGD without momentum, batch size"
+        f" {scale.batch_size}, {scale.unroll} steps unrolled with the state carried over, gradients clipped to norm"
+        f" {scale.max_norm:g}, {scale.epochs} epochs. As in Zaremba et al. (arXiv:1409.2329), the loss is the sum over"
+        " the unrolled words of the mean over the batch; the learning rates refer to this sum. The baseline holds its"
+        f" rate for {held} of {scale.epochs} epochs (in the paper: {BASELINE_HOLD} of {BASELINE_EPOCHS}) and then"
+        f" divides it after each epoch by the paper's 1.15{factor}",
+        f"Settings are chosen by the validation perplexity with {_seeds_text(scale.selection_seeds)} {searched}. The"
+        f" table shows mean ± standard deviation of the winner's trials with seeds {min(fresh_seeds)} …"
+        f" {max(fresh_seeds)} after the last epoch (training: over the last epoch, with dropout). A star means that a"
+        " trial diverged: its loss was not finite, or its perplexity exceeded the number of words."
+        + ("" if scale.full_grids else f" {RATES_NOTE}"),
+    ]
 
 
-def _seeds(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))} (the mean of them)"
+def _seeds_text(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))} (their mean)"
 
 
-def _winner(settings: Mapping[str, Any]) -> str:
+def _winner_text(settings: Settings) -> str:
     held = settings["schedule"] == "hold_then_decay"
-    return winner_text(settings) + (f", divided by {settings['factor']:.3g} an epoch" if held else "")
+    return settings_text(settings) + (f", divided by {settings['factor']:.3g} per epoch" if held else "")

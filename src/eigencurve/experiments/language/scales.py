@@ -1,4 +1,4 @@
-"""How large the language experiment is, and the grids of its schedules."""
+"""Sizes of the language experiment, and the grids of its schedules."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class LanguageScale:
     """The network, the training, and what is searched.
 
     Attributes:
-        name: of the scale.
-        full_text: whether the corpus is the whole Penn Treebank; else its validation text is learnt from.
-        least: how often a word comes at least that is in the vocabulary, where the text is the small one.
-        divisor: of the width 1,500.
-        dropout: of the non-recurrent connections.
-        initial: weights begin in ± this.
-        epochs: of every run.
-        num_trials: fresh trials of each winner.
-        evaluate_every: epochs between measurements.
-        measured_rows: that the measured texts are cut into.
-        full_grids: whether the paper's whole grids are searched; else the same number of tries for each schedule.
-        batch_size: rows of the training text.
-        unroll: words of a window.
-        max_norm: of the gradient.
-        selection_seeds: that settings are chosen with; where small networks learn with some seeds only, several.
+        name: Name of the scale.
+        full_text: Whether to train on the whole Penn Treebank; otherwise on its validation text.
+        least: Smallest number of occurrences of a word in the vocabulary of the small text.
+        divisor: Divisor of the width 1,500.
+        dropout: Dropout rate of the non-recurrent connections.
+        initial: Largest absolute value of an initial weight.
+        epochs: Number of epochs of every run.
+        num_trials: Number of fresh trials of each winner.
+        evaluate_every: Number of epochs between measurements.
+        measured_rows: Number of rows that the measured texts are cut into.
+        full_grids: Whether to search the paper's whole grids; otherwise every schedule has the same number of tries.
+        batch_size: Number of rows of the training text.
+        unroll: Number of words per window.
+        max_norm: Largest norm of the gradient.
+        selection_seeds: Seeds on which settings are chosen; several if small networks learn with some seeds only.
     """
 
     name: str
@@ -60,32 +60,32 @@ class LanguageScale:
     selection_seeds: tuple[int, ...] = (100,)
 
 
-PAPER = LanguageScale("paper", True, 1, 1, 0.65, 0.04, 30, 5, 1, measured_rows=1, full_grids=True)
-LAPTOP = LanguageScale(
+PAPER_SCALE = LanguageScale("paper", True, 1, 1, 0.65, 0.04, 30, 5, 1, measured_rows=1, full_grids=True)
+LAPTOP_SCALE = LanguageScale(
     "laptop", False, 8, 20, 0.3, 0.1, 10, 3, 5, measured_rows=20, full_grids=False, selection_seeds=(100, 101)
 )
-SMOKE = LanguageScale(
+SMOKE_SCALE = LanguageScale(
     "smoke", False, 1, 150, 0.1, 0.1, 2, 2, 1, measured_rows=4, full_grids=False, batch_size=4, unroll=5
 )
-SCALES = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
+SCALES = {scale.name: scale for scale in (PAPER_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
 
 
 def scale_named(name: str) -> LanguageScale:
-    """One of SCALES."""
+    """The scale of that name."""
     return SCALES[_check.choice("reproduce", "scale", name, tuple(SCALES))]
 
 
 def base_settings(scale: LanguageScale) -> dict[str, Any]:
-    """What all runs have in common."""
+    """Settings that all runs share."""
     names = ("divisor", "dropout", "initial", "epochs", "batch_size", "unroll", "max_norm", "measured_rows")
     return {name: getattr(scale, name) for name in (*names, "evaluate_every")}
 
 
 def grids(scale: LanguageScale) -> dict[str, Grid]:
-    """For each schedule of the paper's table, the settings to try.
+    """The settings to try for each schedule of the paper's table.
 
-    At the paper's scale these are the paper's grids, but for last rates above the initial one. Else every schedule
-    has four tries: three initial rates with its usual setting and the middle one with another setting.
+    At the paper's scale these are the paper's grids without last rates above the initial one. Otherwise every schedule
+    has four tries: three initial rates with its usual setting, and the largest one with another setting.
     """
     tries = _paper_tries() if scale.full_grids else _few_tries()
     held = {"hold_epochs": round(scale.epochs * BASELINE_HOLD / BASELINE_EPOCHS)}
@@ -134,5 +134,5 @@ def _few_tries() -> Tries:
 
 
 def _few(usual: dict[str, Any], other: dict[str, Any]) -> list[tuple[float, dict[str, Any]]]:
-    # A network of a twentieth of the width does not bear the large one's rate of 1; 0.7 it bears with some seeds only.
+    # With a twentieth of the width, the rate 1 of the large network fails, and 0.7 works with some seeds only.
     return [(0.5, usual), (0.35, usual), (0.25, usual), (0.5, other)]

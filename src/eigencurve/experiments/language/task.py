@@ -1,4 +1,4 @@
-"""Language modelling as a training task: windows of text in order, the LSTM's state carried from one to the next."""
+"""Language modelling as a training task: windows of text in order, with the LSTM's state carried over."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from eigencurve.experiments.training.loop import Batch, Part, Total
 class LanguageTask:
     """Predict the next word; measure on the validation and test texts.
 
-    The loss is Zaremba et al.'s: the mean over rows of the sum over the ``unroll`` words of a window, so ``unroll``
-    times the mean loss of a word. Their rate 1.0 and their limit 10 for the gradient's norm belong to that sum.
+    The loss is that of Zaremba et al.: the mean over rows of the sum over the ``unroll`` words of a window, which is
+    ``unroll`` times the mean loss per word. Their learning rate 1.0 and their gradient norm limit 10 refer to this sum.
 
     Args:
-        corpus: the texts.
-        batch_size: rows that the training text is cut into.
-        unroll: words of a row in a window; gradients go back no further.
-        measured_rows: that the other texts are cut into: 1 measures every word after all those before it, more are
-            faster.
-        device: that batches go to.
+        corpus: Texts to train and measure on.
+        batch_size: Number of rows that the training text is cut into.
+        unroll: Number of words per window; gradients are truncated at its start.
+        measured_rows: Number of rows that the other texts are cut into. 1 measures every word after all words before
+            it; more rows are faster.
+        device: Device for the batches.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LanguageTask:
         self.state: State | None = None
 
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:  # noqa: ARG002 -- every epoch is alike
-        """The windows from number ``first`` on; a process takes every ``part.count``-th row, with its own state."""
+        """The windows from number ``first`` on; a process takes every ``part.count``-th row and keeps its own state."""
         if first == 0:
             self.state = None
         own = self.rows[part.rank :: part.count]
@@ -49,7 +49,7 @@ class LanguageTask:
             yield Batch(content, words.numel(), len(self.rows) * self.unroll)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """Summed over the window, averaged over rows; the state goes on to the next window."""
+        """The loss of a window, summed over its words and averaged over rows; the state is kept for the next window."""
         words, following = batch.content
         state = _plain(model).initial_state(len(words)) if self.state is None else self.state
         logits, state = model(words, state)
@@ -57,7 +57,7 @@ class LanguageTask:
         return self.unroll * F.cross_entropy(logits.flatten(0, 1), following.flatten())
 
     def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
-        """``valid_loss`` and ``test_loss``, the mean loss of a word."""
+        """``valid_loss`` and ``test_loss``, the mean loss per word."""
         return {f"{name}_loss": self._total(model, rows, part) for name, rows in self.measured.items()}
 
     def _total(self, model: nn.Module, rows: Tensor, part: Part) -> Total:
@@ -72,14 +72,14 @@ class LanguageTask:
         return Total(total, own[:, 1:].numel())
 
     def state_dict(self) -> dict[str, Any]:
-        """The LSTM's state between two windows."""
+        """The state of the LSTM between two windows."""
         return {} if self.state is None else {name: value.cpu() for name, value in self.state._asdict().items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved one."""
+        """Continue from a saved state."""
         self.state = State(**{name: value.to(self.device) for name, value in state.items()}) if state else None
 
 
 def _plain(model: nn.Module) -> LanguageModel:
-    """The model inside the wrapper of several processes."""
+    """The model without the wrapper for several processes."""
     return cast(LanguageModel, getattr(model, "module", model))

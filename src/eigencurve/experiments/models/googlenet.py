@@ -1,4 +1,4 @@
-"""GoogLeNet for 32 × 32 images, with batch norm."""
+"""GoogLeNet with batch norm for 32 × 32 images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from eigencurve.experiments.models.widths import divided
 
 STEM = 192
-# The original table: channels of the 1 × 1 branch; before and of the 3 × 3; before and of the 5 × 5; after the pool.
+# The original table. Channels of the 1 × 1 branch; before and in the 3 × 3; before and in the 5 × 5; after the pool.
 MODULES = {
     "3a": (64, 96, 128, 16, 32, 32),
     "3b": (128, 128, 192, 32, 96, 64),
@@ -24,17 +24,17 @@ POOLED_AFTER = ("3b", "4e")
 
 
 def convolution(num_inputs: int, num_outputs: int, size: int) -> nn.Sequential:
-    """A convolution that keeps the image's size, batch norm and ReLU."""
+    """A convolution that keeps the size of the image, followed by batch norm and ReLU."""
     conv = nn.Conv2d(num_inputs, num_outputs, size, padding=size // 2)
     return nn.Sequential(conv, nn.BatchNorm2d(num_outputs), nn.ReLU(inplace=True))
 
 
 class Inception(nn.Module):
-    """Four branches side by side; the 5 × 5 one as two 3 × 3.
+    """Four parallel branches; the 5 × 5 convolution is replaced by two 3 × 3.
 
     Args:
-        num_inputs: channels that come in.
-        widths: a row of the table.
+        num_inputs: Number of input channels.
+        widths: A row of the table ``MODULES``.
     """
 
     def __init__(self, num_inputs: int, widths: tuple[int, ...]) -> None:
@@ -49,14 +49,14 @@ class Inception(nn.Module):
         self.num_outputs = one + three + five + pooled
 
     def forward(self, x: Tensor) -> Tensor:
-        """The branches' channels, one after the other."""
+        """The concatenated channels of the branches."""
         return torch.cat([self.branch1(x), self.branch3(x), self.branch5(x), self.branch_pool(x)], 1)
 
 
 class GoogLeNet(nn.Module):
-    """One 3 × 3 convolution, nine inception modules with two pools between, a mean and a linear layer.
+    """A 3 × 3 convolution, nine inception modules with two pools, global average pooling and a linear layer.
 
-    The stem is that of the usual variants for CIFAR: the original's 7 × 7 convolution and pools are for 224 × 224.
+    As usual for CIFAR, the 3 × 3 stem replaces the original 7 × 7 convolution and pools, made for 224 × 224 images.
 
     Reference: Szegedy et al., CVPR 2015.
     """

@@ -17,28 +17,28 @@ INITIAL = 0.04
 
 
 class State(NamedTuple):
-    """What an LSTM keeps from one word to the next, each (layers, rows, width)."""
+    """The state that an LSTM carries from word to word; each tensor has shape (layers, rows, width)."""
 
     hidden: Tensor
     cell: Tensor
 
     def detached(self) -> State:
-        """The same numbers, without the way they came about."""
+        """The same state, detached from the graph."""
         return State(self.hidden.detach(), self.cell.detach())
 
 
 class LanguageModel(nn.Module):
-    """Embedding, LSTM layers and a linear layer, with dropout on what goes up and none on what goes on in time.
+    """Embedding, LSTM layers and a linear layer, with dropout on the non-recurrent connections only.
 
-    All weights and biases begin uniform in ±``initial``. PyTorch's LSTM, like the authors' own code, has two bias
-    vectors a layer, one for what comes from below and one for what comes from the word before.
+    All weights and biases are initialised uniformly in ±``initial``. PyTorch's LSTM, like the authors' code, has two
+    bias vectors per layer, one for its input and one for its recurrent state.
 
     Args:
-        num_words: of the vocabulary.
-        width: of the embedding and of every layer.
-        num_layers: of LSTM.
-        dropout: the share of non-recurrent connections that is left out in training.
-        initial: half the width of the interval that weights are drawn from.
+        num_words: Number of words in the vocabulary.
+        width: Width of the embedding and of every layer.
+        num_layers: Number of LSTM layers.
+        dropout: Dropout rate of the non-recurrent connections.
+        initial: Largest absolute value of an initial weight.
     """
 
     def __init__(self, num_words: int, width: int, num_layers: int, dropout: float, initial: float) -> None:
@@ -52,12 +52,12 @@ class LanguageModel(nn.Module):
             nn.init.uniform_(parameter, -initial, initial)
 
     def forward(self, words: Tensor, state: State) -> tuple[Tensor, State]:
-        """Logits of the word after each of ``words`` (rows, columns), and the state after the last column."""
+        """Logits of the next word after each of ``words`` (rows, columns), and the state after the last column."""
         outputs, (hidden, cell) = self.lstm(self.dropout(self.embedding(words)), tuple(state))
         return self.decoder(self.dropout(outputs)), State(hidden, cell)
 
     def initial_state(self, num_rows: int) -> State:
-        """Zeros, on the model's device."""
+        """The zero state, on the device of the model."""
         zeros = torch.zeros(self.num_layers, num_rows, self.width, device=self.decoder.weight.device)
         return State(zeros, zeros.clone())
 
@@ -65,16 +65,17 @@ class LanguageModel(nn.Module):
 def lstm(
     num_classes: int = 10_000, divisor: int = 1, dropout: float = DROPOUT, initial: float = INITIAL
 ) -> LanguageModel:
-    """The large model: 2 layers of 1,500; 66,034,000 parameters for a vocabulary of 10,000.
+    """The large model: 2 layers of 1,500 units, 66,034,000 parameters for a vocabulary of 10,000 words.
 
-    Embedding 10,000 × 1,500; each layer 4 × 1,500 × (1,500 + 1,500) weights and 2 × 4 × 1,500 biases; linear layer
-    1,500 × 10,000 and 10,000 biases. (With one bias vector a layer, as in other implementations, it is 66,022,000.)
+    The embedding has 10,000 × 1,500 weights, each layer 4 × 1,500 × (1,500 + 1,500) weights and 2 × 4 × 1,500 biases,
+    the linear layer 1,500 × 10,000 weights and 10,000 biases. Implementations with one bias vector per layer have
+    66,022,000.
 
     Args:
-        num_classes: words of the vocabulary.
-        divisor: of the width.
-        dropout: 0.65 is the large model's.
-        initial: 0.04 is the large model's.
+        num_classes: Number of words in the vocabulary.
+        divisor: Divisor of the width.
+        dropout: Dropout rate; the large model has 0.65.
+        initial: Largest absolute value of an initial weight; the large model has 0.04.
 
     >>> with torch.device("meta"):
     ...     sum(p.numel() for p in lstm().parameters())

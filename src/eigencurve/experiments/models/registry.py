@@ -1,4 +1,4 @@
-"""Every network by its name."""
+"""The networks by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from torch import nn
 
 from eigencurve import _check
 from eigencurve.experiments.models.googlenet import googlenet
-from eigencurve.experiments.models.imagenet_resnet import imagenet_resnet18, imagenet_resnet50
-from eigencurve.experiments.models.resnet import resnet18, resnet20
+from eigencurve.experiments.models.resnet import imagenet_resnet18, imagenet_resnet50, resnet18, resnet20
 from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.models.vgg import vgg16
 
@@ -24,13 +23,13 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 
 
 def build(name: str, num_classes: int, divisor: int = 1, seed: int = 0) -> nn.Module:
-    """The network ``name`` with weights drawn from ``seed``; PyTorch's own random state stays as it was.
+    """The network ``name`` with weights drawn from ``seed``; PyTorch's global random state does not change.
 
     Args:
-        name: one of MODELS.
-        num_classes: of the labels.
-        divisor: of every width.
-        seed: of the weights.
+        name: Name of the network, a key of ``MODELS``.
+        num_classes: Number of classes.
+        divisor: Divisor of every width.
+        seed: Seed of the weights.
 
     >>> first, again = (build("resnet20", 10, divisor=4, seed=1) for _ in range(2))
     >>> bool((first.conv1.weight == again.conv1.weight).all())

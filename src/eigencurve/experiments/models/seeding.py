@@ -1,4 +1,4 @@
-"""Weights drawn from a seed, with PyTorch's own random state left as it was."""
+"""Weights drawn from a seed, without changing PyTorch's global random state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eigencurve import _check
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    """What is drawn on the CPU while the block lasts comes from ``seed`` alone; after it, all is as it was."""
+    """Seed PyTorch's CPU generator inside the block, and restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(_check.whole("build", "seed", seed, minimum=0))
         yield

@@ -1,4 +1,4 @@
-"""VGG16 with batch norm, for 32 × 32 images."""
+"""VGG16 with batch norm for 32 × 32 images."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ HIDDEN = 4096
 
 
 class VGG(nn.Module):
-    """Stages of 3 × 3 convolutions with batch norm, each ended by a pool, then two hidden layers with dropout.
+    """Stages of 3 × 3 convolutions with batch norm, each followed by a pool, then two hidden layers with dropout.
 
-    Five pools leave one pixel of a 32 × 32 image.
+    Five pools reduce a 32 × 32 image to one pixel.
 
     Reference: Simonyan and Zisserman, ICLR 2015.
     """

@@ -1,4 +1,4 @@
-"""Narrow networks: every width divided by the same number."""
+"""Narrow networks: every width is divided by the same number."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from eigencurve import _check
 
 
 def divided(function: str, widths: tuple[int, ...], divisor: int) -> tuple[int, ...]:
-    """Each width // divisor, as the paper compresses its models (arXiv:2110.14109, "Settings for Eigencurve").
+    """Each width // divisor, as in the paper (arXiv:2110.14109, "Settings for Eigencurve").
 
     Raises:
-        ValueError: a width would be zero.
+        ValueError: A width would be zero.
 
     >>> divided("vgg16", (64, 512), 8)
     (8, 64)

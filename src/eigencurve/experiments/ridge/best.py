@@ -1,4 +1,4 @@
-"""The numerically best schedule for ridge regression, as runs of their own in the same store."""
+"""The numerically best schedule for ridge regression; searches are runs of their own in the same store."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.experiments.engine.protocol import execute
-from eigencurve.experiments.engine.workers import Workers
+from eigencurve.experiments.engine.protocol import execute, one_by_one
+from eigencurve.experiments.engine.request import Workers
 from eigencurve.experiments.ridge.experiment import INITIAL_WEIGHTS, RidgeExperiment, RidgeProblem
 from eigencurve.runs.store import Outcome, Run, Store
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.optimal import knots_for
 from eigencurve.theory.quadratic import NoisyQuadratic
 
-# SGD with batch size 1 is unstable from 1/max ‖x‖² on, 0.07 for a4a, which the theory's noise does not know.
+# SGD with batch size 1 is unstable above 1/max ‖x‖² (0.07 for a4a), which the noise model of the theory ignores.
 LARGEST_RATES = (0.06, 0.03, 0.02, 0.01)
 NUM_KNOTS = 512
-# Beyond this many steps a search would take longer than all grids together.
+# With more steps, a search takes longer than all grids together.
 MAX_STEPS = 150_000
 
 
 def noisy_quadratic(problem: RidgeProblem) -> NoisyQuadratic:
-    r"""The problem as the theory sees it: noise and initial error in each eigenvector :math:`u_j` of H.
+    r"""The problem in the theory's terms: noise and initial error along each eigenvector :math:`u_j` of H.
 
     .. math:: \sigma_j^2 = \frac{1}{\lambda_j}\,\frac1n\sum_i (u_j^\top g_i)^2, \qquad
               e_j = \lambda_j\,E\bigl[(u_j^\top(w_0 - w_*))^2\bigr]
 
-    with :math:`g_i` the gradient of sample i at the optimum. Away from it the gradients vary more; that part of
-    the noise is left out.
+    where :math:`g_i` is the gradient of sample i at the optimum. Away from the optimum the gradients vary more; that
+    part of the noise is neglected.
     """
     eigenvalues, vectors = np.linalg.eigh(problem.hessian)
     matrix, optimum = problem.rows.dense(), problem.optimum
@@ -42,7 +42,10 @@ def noisy_quadratic(problem: RidgeProblem) -> NoisyQuadratic:
 
 @dataclass(frozen=True, eq=False)
 class BestSchedules:
-    """Searches for the best schedule: settings are ``epochs`` and the largest rate, ``lr``; the curve is the result."""
+    """Searches for the best schedule.
+
+    The settings are ``epochs`` and the largest rate ``lr``; the curve of the outcome is the schedule found.
+    """
 
     ridge: RidgeExperiment
     metric: str = "loss"
@@ -50,15 +53,15 @@ class BestSchedules:
 
     @property
     def name(self) -> str:
-        """That of the ridge experiment, and what is done with it."""
+        """Name of the ridge experiment, followed by ``/best``."""
         return f"{self.ridge.name}/best"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """One search at a time, the longest first."""
-        return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
+        """Every search by itself, the longest first."""
+        return one_by_one(runs)
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Search; the seed has no part in it."""
+        """Search for each run's schedule; the seed is not used."""
         return [self._search(run.settings["epochs"], run.settings["lr"]) for run in batch]
 
     def _search(self, epochs: int, largest: float) -> Outcome:
@@ -72,7 +75,7 @@ class BestSchedules:
 def best_grid(
     ridge: RidgeExperiment, epochs: int, store: Store, workers: Workers | None, progress: bool
 ) -> list[dict[str, Any]]:
-    """Settings of the best schedules for each largest rate; none where the run is too long to search."""
+    """Settings of the best schedule for each largest rate; empty if the run is too long to search."""
     if epochs * len(ridge.problem.rows) > MAX_STEPS:
         return []
     runs = [Run({"epochs": epochs, "lr": largest}, seed=0) for largest in LARGEST_RATES]

@@ -1,4 +1,4 @@
-"""Ridge regression by SGD with batch size 1: the paper's first experiment, at its full scale."""
+"""Ridge regression by SGD with batch size 1: the paper's first experiment, at full scale."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ INITIAL_RATES = (0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006
 LAST_RATES = (0.1, 0.01, 0.001, 0.0001, 0.00001, 0.0, None)  # None is the paper's "UNRESTRICTED"
 SHRINKAGES = (0.5, 2**-0.5, 2 ** (-1 / 3), 2**-0.2, 2**-0.05)
 INITIAL_WEIGHTS = 0.05
-# A gap this many times the initial one, or no number at all, is an explosion.
+# A run diverged if its gap exceeds the initial gap by this factor, or is not finite.
 EXPLOSION = 1e3
-# Schedules run side by side: they share the order of rows, and their weights one cache line per row.
+# Number of schedules that run side by side; they share the order of rows, so each entry is read once for all.
 WIDTH = 32
 NUM_CURVE_POINTS = 50
 
@@ -52,29 +52,29 @@ class RidgeProblem:
 
     @cached_property
     def hessian(self) -> Array:
-        """H."""
+        """The Hessian H."""
         matrix = self.rows.dense()
         return np.asarray(2 * (matrix.T @ matrix / len(self.rows) + self.alpha * np.eye(self.rows.num_columns)))
 
     @cached_property
     def optimum(self) -> Array:
-        """w_*, in closed form."""
+        """The minimiser w_*, in closed form."""
         return np.asarray(
             np.linalg.solve(self.hessian, 2 * self.rows.dense().T @ self.rows.labels / len(self.rows)), float
         )
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The exact eigenvalues of H; positive, for α is."""
+        """The exact eigenvalues of H, which are positive because α is."""
         return Spectrum.from_matrix(self.hessian)
 
     def loss(self, weights: Array) -> float:
-        """f(w)."""
+        """The loss f(w)."""
         residual = self.rows.dense() @ weights - self.rows.labels
         return float(residual @ residual / len(residual) + self.alpha * weights @ weights)
 
     def gaps(self, weights: Array) -> Array:
-        """f(w) - f(w_*) = ½ (w - w_*)ᵀ H (w - w_*) for each column of ``weights``; inf where it overflows."""
+        """f(w) - f(w_*) = ½ (w - w_*)ᵀ H (w - w_*) for each column of ``weights``; inf on overflow."""
         error = weights - self.optimum[:, None]
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(0.5 * np.sum(error * (self.hessian @ error), axis=0))
@@ -82,9 +82,10 @@ class RidgeProblem:
 
 @dataclass(frozen=True, eq=False)
 class RidgeExperiment:
-    """Ridge regression under a schedule: settings are ``schedule``, ``epochs``, ``lr`` and the schedule's own.
+    """Ridge regression under a learning-rate schedule.
 
-    With ``sampling`` set to ``"replacement"`` every step draws its row anew; else rows are reshuffled every epoch.
+    The settings of a run are ``schedule``, ``epochs``, ``lr`` and the schedule's own. If ``sampling`` is
+    ``"replacement"``, every step draws its row independently; otherwise rows are reshuffled every epoch.
     """
 
     problem: RidgeProblem
@@ -94,7 +95,7 @@ class RidgeExperiment:
 
     @cached_property
     def name(self) -> str:
-        """``ridge``, the data's name, and a hash of its numbers: other data are other runs."""
+        """``ridge``, the name of the data and a hash of its numbers, so runs on other data are other runs."""
         rows = self.problem.rows
         digest = hashlib.sha256(np.float64(self.problem.alpha).tobytes())
         for array in (rows.labels, rows.starts, rows.columns, rows.values):
@@ -102,14 +103,14 @@ class RidgeExperiment:
         return f"ridge/{self.data_name}/{digest.hexdigest()[:12]}"
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Runs of one length, sampling and seed share the order of rows; the longest come first."""
+        """Groups of runs that share length, sampling and seed, and so the order of rows; the longest first."""
         shared: dict[tuple[int, bool, int], list[Run]] = {}
         for run in runs:
             shared.setdefault((-run.settings["epochs"], _replaces(run), run.seed), []).append(run)
         return [group[i : i + WIDTH] for _, group in sorted(shared.items()) for i in range(0, len(group), WIDTH)]
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """All runs of a group at once: same seed, so same initial weights and same order of rows."""
+        """Run a group at once: the same seed gives the same initial weights and order of rows."""
         epochs, seed = int(batch[0].settings["epochs"]), batch[0].seed
         schedules = [make_schedule(run.settings, self.problem) for run in batch]
         curve = run_sgd(self.problem, schedules, epochs, seed, _replaces(batch[0]))
@@ -120,10 +121,16 @@ class RidgeExperiment:
 def run_sgd(
     problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int, replacement: bool = False
 ) -> dict[int, Array]:
-    """SGD over reshuffled rows: the gap of every schedule's iterate at up to fifty steps, the final one included.
+    """Run SGD under several schedules; the gap of each schedule at up to fifty steps, including the last.
 
-    With ``replacement`` every step draws its row anew, as the theory assumes. The rates of one epoch are in memory
-    at a time.
+    Only the rates of one epoch are held in memory.
+
+    Args:
+        problem: Ridge regression problem.
+        schedules: Schedules to run side by side.
+        epochs: Number of epochs.
+        seed: Seed of the initial weights and of the order of rows.
+        replacement: Whether to draw every row independently, as the theory assumes, instead of reshuffling.
     """
     rows, rng = problem.rows, np.random.default_rng(seed)
     start = rng.uniform(-INITIAL_WEIGHTS, INITIAL_WEIGHTS, rows.num_columns)
@@ -139,16 +146,9 @@ def run_sgd(
         for begin, end in pairwise([0, *inside, len(rows)]):
             part = slice(begin, end)
             run_steps(
-                rows.starts,
-                rows.columns,
-                rows.values,
-                rows.labels,
-                order[part],
-                rates[part],
-                problem.alpha,
-                scaled,
+                rows.starts, rows.columns, rows.values, rows.labels, order[part], rates[part], problem.alpha, scaled,
                 scale,
-            )
+            )  # fmt: skip
             if first + end in marks:
                 curve[first + int(end)] = problem.gaps(scaled * scale)
     return curve
@@ -163,10 +163,10 @@ def make_schedule(settings: Mapping[str, Any], problem: RidgeProblem) -> Schedul
 
 
 def grids(epochs: int) -> dict[str, list[dict[str, Any]]]:
-    """The paper's grid of initial and last rates for each of its schedules, and for those it did not try.
+    """The paper's grid of initial and last rates for each of its schedules, and for further schedules.
 
-    A last rate above the initial one is left out, and so is 0 where a decay cannot reach it. The last rate
-    "UNRESTRICTED" is for Eigencurve.
+    Last rates above the initial rate are left out, and so is 0 for a decay that cannot reach it. The last rate
+    "UNRESTRICTED" applies to Eigencurve only.
     """
     positive = [(lr, last) for lr, last in product(INITIAL_RATES, LAST_RATES) if last and last <= lr]
     reachable = positive + [(lr, 0.0) for lr in INITIAL_RATES]

@@ -1,4 +1,4 @@
-"""Does the theory predict ridge regression? Eigencurve with reshuffled rows, with independent ones, and expected."""
+"""Does the theory predict ridge regression? Eigencurve with reshuffled and with independent rows, and expected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eigencurve.experiments.engine.protocol import execute
-from eigencurve.experiments.engine.workers import Workers
+from eigencurve.experiments.engine.request import Workers
 from eigencurve.experiments.ridge.best import LARGEST_RATES, MAX_STEPS, noisy_quadratic
 from eigencurve.experiments.ridge.experiment import RidgeExperiment, make_schedule
 from eigencurve.runs.store import Run, Store
@@ -15,35 +15,45 @@ from eigencurve.runs.store import Run, Store
 
 @dataclass(frozen=True)
 class SamplingRow:
-    """Mean gaps at one initial rate, and what the theory expects of independent samples."""
+    """Mean gaps at one initial rate.
+
+    Attributes:
+        lr: Initial learning rate.
+        reshuffled: Mean gap with rows reshuffled every epoch.
+        independent: Mean gap with a row drawn independently at each step.
+        expected: Expected gap with independent rows, from the exact recursion.
+    """
 
     lr: float
     reshuffled: float
     independent: float
     expected: float
 
+    @property
+    def gaps(self) -> tuple[float, float, float]:
+        """The three gaps."""
+        return self.reshuffled, self.independent, self.expected
+
 
 @dataclass(frozen=True)
 class SamplingCheck:
-    """Rows for one budget, and the certificate: independent samples allow no schedule a lower expectation."""
+    """The check at one budget.
+
+    Attributes:
+        epochs: Number of epochs.
+        rows: Gaps at each initial rate.
+        certificate: Lower bound on the expected gap of any schedule with independent rows.
+    """
 
     epochs: int
     rows: Sequence[SamplingRow]
     certificate: float
 
-    def table(self) -> list[str]:
-        """Rows of a Markdown table."""
-        return [
-            f"| {self.epochs} | {row.lr:g} | {row.reshuffled:.6f} | {row.independent:.6f} | {row.expected:.6f} |"
-            f" {self.certificate:.6f} |"
-            for row in self.rows
-        ]
-
 
 def check_sampling(
     ridge: RidgeExperiment, epochs: int, seeds: Sequence[int], store: Store, workers: Workers | None
 ) -> SamplingCheck | None:
-    """Run Eigencurve (β = 2, last rate free) both ways at a few initial rates; None where the run is too long."""
+    """Run Eigencurve (β = 2, last rate free) both ways at a few initial rates; None if the run is too long."""
     problem = ridge.problem
     if epochs * len(problem.rows) > MAX_STEPS:
         return None

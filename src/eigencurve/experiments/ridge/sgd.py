@@ -1,4 +1,4 @@
-"""SGD with batch size 1 on ridge regression: many learning-rate schedules at once, over sparse rows, compiled."""
+"""Compiled SGD with batch size 1 on ridge regression: many schedules at once, over sparse rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from eigencurve._arrays import Array, IntArray
 
-# Below this the factored-out scale is multiplied back in, long before it could underflow.
+# When the factored-out scale falls below this, it is multiplied back in, long before it could underflow.
 SMALLEST_SCALE = 1e-30
 
 
@@ -23,23 +23,23 @@ def run_steps(
     scaled: Array,
     scale: Array,
 ) -> None:
-    r"""A step of SGD for each row in ``order``, for C schedules side by side.
+    r"""One SGD step per row in ``order``, for C schedules side by side.
 
     .. math:: w \leftarrow w - \eta\,[2(x^\top w - y)x + 2\alpha w] = (1 - 2\eta\alpha)\,w - 2\eta(x^\top w - y)\,x
 
-    The weights are kept as :math:`w = s\,v`, so that the decay of all coordinates is one product with s and a step
-    costs no more than the row has entries. All C schedules see the same rows, so each entry is read once.
+    The weights are stored as :math:`w = s\,v`: weight decay only multiplies s, so the cost of a step is proportional
+    to the number of entries in its row. All C schedules see the same rows, so each entry is read once.
 
     Args:
-        starts: of each row in ``columns`` and ``values``; one more than there are rows.
-        columns: of each entry.
-        values: of each entry.
-        labels: y of each row.
-        order: the rows' numbers, a step each.
-        rates: a learning rate for each step and schedule, shape (steps, C).
-        decay: α.
-        scaled: v, shape (columns, C); changed in place.
-        scale: s, shape (C,); changed in place.
+        starts: Start of each row in ``columns`` and ``values``, followed by their length.
+        columns: Column of each entry.
+        values: Value of each entry.
+        labels: Label y of each row.
+        order: Row number of each step.
+        rates: Learning rate of each step and schedule, shape (steps, C).
+        decay: Coefficient α of the L2 term.
+        scaled: The vectors v, shape (columns, C); updated in place.
+        scale: The scales s, shape (C,); updated in place.
     """
     num_schedules = rates.shape[1]
     error = np.empty(num_schedules)

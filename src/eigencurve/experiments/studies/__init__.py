@@ -1,1 +1,1 @@
-"""Studies of this project's own: the ResNet-20 spectrum, the memory modes, the demo."""
+"""Studies beyond the paper: the ResNet-20 spectrum, the memory modes, and the demo."""

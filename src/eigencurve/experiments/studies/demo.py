@@ -1,16 +1,8 @@
-"""The main job from end to end on handwritten digits: train, measure the spectrum, make the schedule, race it.
-
-``python -m eigencurve.experiments.studies.demo demo-output`` prints the tables and writes figures and
-a page to that folder.
-"""
+"""The main job from end to end on handwritten digits: train, measure the spectrum, make the schedule, race it."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,32 +13,59 @@ from torch.nn import functional as F
 import eigencurve as ec
 from eigencurve._arrays import Array
 from eigencurve.adapters.torch import ScheduleLR, torch_schedule
-from eigencurve.experiments.studies.demo_page import write_page
+from eigencurve.experiments.engine.progress import show_status
+from eigencurve.experiments.engine.request import Request
+from eigencurve.experiments.models.seeding import drawn_from
+from eigencurve.experiments.page import ResultsPage
+from eigencurve.experiments.studies.demo_page import demo_page
+from eigencurve.experiments.training.devices import threads
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.schedules.base import Schedule
 
+SEED, NUM_STARTS = 0, 5
 NUM_TRAIN, BATCH_SIZE, MOMENTUM = 1200, 32, 0.9
 LR, MIN_LR, WEIGHT_DECAY = 0.1, 1e-4, 5e-4
-# The run that the spectrum is taken from, and the shorter ones that are compared.
+# Lengths of the run whose spectrum is measured, and of the shorter runs that are compared.
 REFERENCE_STEPS, TOTAL_STEPS = 400, 200
 NUM_PROBED = 400
 
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images of 8 × 8 pixels in [0, 1] and labels, split at random."""
+    """Images of 8 × 8 pixels in [0, 1] and their labels, split at random."""
 
     train: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """How one training run ended: its losses on the way, and test accuracy and training loss at the end."""
+class RaceResult:
+    """The result of one training run.
+
+    Attributes:
+        losses: Training loss of every step.
+        accuracy: Final accuracy on the test images.
+        train_loss: Final loss on the training images.
+    """
 
     losses: Array
     accuracy: float
     train_loss: float
+
+
+def make(request: Request) -> ResultsPage:
+    """Run the demo (about half a minute)."""
+    with threads(1):  # the network is too small for more, and one thread gives the same table on every machine
+        data = digits(SEED)
+        about = f"Training a small convolutional net on {NUM_TRAIN} digits for {REFERENCE_STEPS} steps ..."
+        show_status(about, request.progress)
+        curve, estimate = measure(data, SEED, request.progress)
+        entries = schedules(curve)
+        about = f"Training from scratch: {TOTAL_STEPS} steps, {NUM_STARTS} starts, {len(entries)} schedules ..."
+        show_status(about, request.progress)
+        results = race(data, entries, NUM_STARTS, SEED)
+    losses = {name: np.mean([run.losses for run in runs], axis=0) for name, runs in results.items()}
+    return demo_page(estimate, entries, losses, str(estimate.spectrum.describe(WEIGHT_DECAY)), table(results))
 
 
 def digits(seed: int) -> Digits:
@@ -59,9 +78,8 @@ def digits(seed: int) -> Digits:
 
 
 def network(seed: int) -> nn.Module:
-    """A small convolutional net with batch norm; the global random state stays as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    """A small convolutional network with batch norm."""
+    with drawn_from(seed):
         return nn.Sequential(
             nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
             nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
@@ -69,8 +87,8 @@ def network(seed: int) -> nn.Module:
         )  # fmt: skip
 
 
-def train(model: nn.Module, data: Digits, schedule: Schedule, seed: int) -> Outcome:
-    """SGD with momentum and weight decay for as many steps as the schedule has."""
+def train(model: nn.Module, data: Digits, schedule: Schedule, seed: int) -> RaceResult:
+    """Train with SGD, momentum and weight decay for all steps of the schedule."""
     optimizer = torch.optim.SGD(model.parameters(), lr=schedule(0), momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
     scheduler = ScheduleLR(optimizer, schedule)
     source, (x, y), losses = torch.Generator().manual_seed(seed), data.train, []
@@ -87,11 +105,11 @@ def train(model: nn.Module, data: Digits, schedule: Schedule, seed: int) -> Outc
     with torch.no_grad():
         correct = (model(data.test[0]).argmax(1) == data.test[1]).double().mean().item()
         final = F.cross_entropy(model(x), y).item()
-    return Outcome(np.array(losses), correct, final)
+    return RaceResult(np.array(losses), correct, final)
 
 
 def schedules(curve: Schedule) -> dict[str, Schedule]:
-    """Eigencurve and its rivals, at equal budgets and rates."""
+    """Eigencurve and its rivals, with the same number of steps and the same rates."""
     return {
         "eigencurve": curve,
         "cosine": ec.cosine(TOTAL_STEPS, LR, MIN_LR),
@@ -102,7 +120,7 @@ def schedules(curve: Schedule) -> dict[str, Schedule]:
 
 
 def measure(data: Digits, seed: int, progress: bool) -> tuple[Schedule, SpectrumEstimate]:
-    """Train a reference network, then its spectrum and the schedule for the short runs."""
+    """Train a reference network, measure its spectrum, and make the schedule for the short runs."""
     model = network(seed)
     train(model, data, ec.cosine(REFERENCE_STEPS, LR, MIN_LR), seed)
     batch = (data.train[0][:NUM_PROBED], data.train[1][:NUM_PROBED])
@@ -112,52 +130,21 @@ def measure(data: Digits, seed: int, progress: bool) -> tuple[Schedule, Spectrum
     )  # fmt: skip
 
 
-def race(data: Digits, entries: dict[str, Schedule], num_seeds: int, seed: int) -> dict[str, list[Outcome]]:
-    """Every schedule from every start; a start has the same network and batches for all schedules."""
+def race(data: Digits, entries: dict[str, Schedule], num_starts: int, seed: int) -> dict[str, list[RaceResult]]:
+    """Train with every schedule from every start; a start has the same network and batches for all schedules."""
     return {
-        name: [train(network(seed + 1 + k), data, schedule, seed + 1 + k) for k in range(num_seeds)]
+        name: [train(network(seed + 1 + k), data, schedule, seed + 1 + k) for k in range(num_starts)]
         for name, schedule in entries.items()
     }
 
 
-def table(outcomes: dict[str, list[Outcome]]) -> list[str]:
+def table(results: dict[str, list[RaceResult]]) -> str:
     """Mean ± standard deviation over the starts."""
     lines = [f"{'schedule':<14} {'test accuracy (%)':>20} {'training loss':>22}"]
-    for name, runs in outcomes.items():
+    for name, runs in results.items():
         accuracy, loss = (np.array([getattr(run, key) for run in runs]) for key in ("accuracy", "train_loss"))
         spread = [values.std(ddof=1) if len(runs) > 1 else 0.0 for values in (100 * accuracy, loss)]
         lines.append(
             f"{name:<14} {100 * accuracy.mean():>12.2f} ± {spread[0]:<5.2f} {loss.mean():>13.5f} ± {spread[1]:.5f}"
         )
-    return lines
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run the demo and print its tables."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("demo-output"), help="for figures and page")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=5, help="how many starts each schedule is run from (default: 5)")
-    options = parser.parse_args(arguments)
-    begun = time.monotonic()
-    torch.set_num_threads(1)  # so small a network only waits for a second thread; and the table is the same anywhere
-    data = digits(options.seed)
-    print(f"Training a small convolutional net on {NUM_TRAIN} digits for {REFERENCE_STEPS} steps ...", flush=True)
-    curve, estimate = measure(data, options.seed, progress=sys.stderr.isatty())
-    description = str(estimate.spectrum.describe(WEIGHT_DECAY))
-    print(f"\nIts spectrum, from {estimate.num_products} Hessian products ({estimate.reason}):\n{description}\n")
-    print(f"The schedule that it calls for:\n{curve.describe()}\n")
-    entries = schedules(curve)
-    print(
-        f"Training from scratch, {TOTAL_STEPS} steps, {options.seeds} starts, {len(entries)} schedules ...", flush=True
-    )
-    outcomes = race(data, entries, options.seeds, options.seed)
-    lines = table(outcomes)
-    print("\n" + "\n".join(lines))
-    losses = {name: np.mean([run.losses for run in runs], axis=0) for name, runs in outcomes.items()}
-    page = write_page(options.folder, estimate, entries, losses, [description, curve.describe(), "\n".join(lines)])
-    print(f"\nFigures and page: {page} ({time.monotonic() - begun:.0f} s in all)")
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join(lines)

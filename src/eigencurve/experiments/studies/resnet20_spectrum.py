@@ -1,13 +1,7 @@
-"""The spectrum of a trained ResNet-20 on 200 images of CIFAR-10, at several numbers of products.
-
-``python -m eigencurve.experiments.studies.resnet20_spectrum results`` measures it and writes
-``resnet20_spectrum.md`` and ``.npz`` there. The folder that EIGENCURVE_DATA names must hold
-``checkpoints/resnet20_cifar10.npz`` and ``cifar10_lossless_subset.npz``.
-"""
+"""The spectrum of a trained ResNet-20 on 200 images of CIFAR-10, estimated with several numbers of products."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import time
@@ -19,29 +13,42 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from eigencurve import Spectrum, __version__, extra_term, group, load_spectrum, prepare, save_spectrum
+from eigencurve import Spectrum, extra_term, group, prepare
 from eigencurve._arrays import Array
 from eigencurve._heap import keep_freed_memory
 from eigencurve.experiments.data.augment import normalise
 from eigencurve.experiments.data.folder import data_file
+from eigencurve.experiments.data.published import RESNET_CIFAR10, published_spectrum
+from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.resnet import load_npz, resnet20
+from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
+from eigencurve.schedules.units import TYPICAL_STEPS
+from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
 
-MODULE = "eigencurve.experiments.studies.resnet20_spectrum"
+SEED = 0
 WEIGHT_DECAY = 5e-4
-TOTAL_STEPS = 39_100
 NUM_IMAGES = 200
 CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 COUNTS = (100, 150, 250, 400, 600, 1000)
 
 
 @dataclass(frozen=True)
-class Row:
-    """The estimate of one leading block."""
+class ProductsRow:
+    """The estimate after some number of products.
+
+    Attributes:
+        num_products: Number of products.
+        top: Largest eigenvalue.
+        kappa: Condition number.
+        extra: Extra term.
+        sharpened_error: Largest |ln(f/f_end)| of the schedule from the sharpened spectrum.
+        raw_error: The same from the raw Lanczos nodes.
+    """
 
     num_products: int
     top: float
@@ -51,6 +58,39 @@ class Row:
     raw_error: float
 
 
+def make(request: Request) -> ResultsPage:
+    """Measure the spectrum; an unfinished run resumes from its checkpoint next to the store."""
+    keep_freed_memory()
+    operator = resnet20_operator(request.data)
+    times = times_of(operator)
+    begun = time.monotonic()
+    estimate = estimate_spectrum(
+        operator, COUNTS[-1], seed=SEED, settle=None, weight_decay=WEIGHT_DECAY,
+        checkpoint=request.checkpoints / "resnet20_spectrum.npz",
+    )  # fmt: skip
+    seconds = time.monotonic() - begun
+    alphas, betas = estimate.alphas[0], estimate.betas[0]
+    rows, spectrum = rows_of(alphas, betas)
+    try:
+        published = published_spectrum(request.data, RESNET_CIFAR10)
+    except FileNotFoundError:
+        published = None
+    how = (
+        f"{estimate.num_products:,} products took {seconds:,.0f} s and gave {estimate.num_distinct:,} distinct nodes"
+        f" (seed {SEED}, {torch.get_num_threads()} threads, {platform.machine()}). Whole calls of `estimate_spectrum`:"
+        f" {times}."
+    )
+    measured = Spectrum(spectrum.eigenvalues, spectrum.weights, operator.dim)
+    parts = [
+        f"The Hessian of the mean loss on the first {NUM_IMAGES} training images (lossless), in eval mode. Schedules"
+        f" have T = {TYPICAL_STEPS:,} steps and weight decay {WEIGHT_DECAY:g}.",
+        how, table_of(rows), settled_at(alphas, betas), *_published_sentence(published),
+        octaves_of(measured, published),
+    ]  # fmt: skip
+    files = {"resnet20_spectrum.npz": spectrum_bytes(measured, ".npz")}
+    return ResultsPage("resnet20_spectrum", "The spectrum of a trained ResNet-20", "\n\n".join(parts), files=files)
+
+
 def cifar_batch(path: str | os.PathLike[str], num_images: int = NUM_IMAGES) -> tuple[Tensor, Tensor]:
     """The first training images, normalised, and their labels."""
     with np.load(path, allow_pickle=False) as archive:
@@ -58,57 +98,55 @@ def cifar_batch(path: str | os.PathLike[str], num_images: int = NUM_IMAGES) -> t
     return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
 
 
-def trained_data() -> Path:
-    """The folder that has both the trained weights and the images.
+def resnet20_operator(data: Path | None = None) -> HessianOperator:
+    """The Hessian of the trained ResNet-20 on the first images.
 
     Raises:
-        FileNotFoundError: one of them is missing.
+        FileNotFoundError: The weights or the images are missing.
     """
-    return [data_file(name) for name in (CHECKPOINT, IMAGES)][1].parent
-
-
-def resnet20_operator(data: Path) -> HessianOperator:
-    """The Hessian of the trained ResNet-20 on the first images."""
+    weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
     model = resnet20()
-    load_npz(model, data / CHECKPOINT)
-    return HessianOperator(model, F.cross_entropy, cifar_batch(data / IMAGES))
+    load_npz(model, weights)
+    return HessianOperator(model, F.cross_entropy, cifar_batch(images))
 
 
-def times_of(operator: HessianOperator, seed: int) -> str:
-    """What calls of ``estimate_spectrum`` take, sharpening included: 100 products, and as many as settle the curve."""
+def times_of(operator: HessianOperator) -> str:
+    """Duration of calls of ``estimate_spectrum``: with 100 products, and until the schedule has settled."""
     words = []
-    for settle, what in ((None, "100 products"), (0.02, "settle=0.02")):
+    for settle, what in ((None, "num_steps=100"), (0.02, "settle=0.02")):
         begun = time.monotonic()
-        found = estimate_spectrum(
-            operator, 100, seed=seed, settle=settle, weight_decay=WEIGHT_DECAY, total_steps=TOTAL_STEPS
-        )
+        found = estimate_spectrum(operator, 100, seed=SEED, settle=settle, weight_decay=WEIGHT_DECAY)
         words.append(f"{what}: {time.monotonic() - begun:.0f} s, {found.num_products} products")
     return "; ".join(words)
 
 
-def rows_of(alphas: Array, betas: Array) -> tuple[list[Row], Spectrum]:
-    """The estimates of the leading blocks, beside the settled curve: that of all products, sharpened."""
+def rows_of(alphas: Array, betas: Array) -> tuple[list[ProductsRow], Spectrum]:
+    """The estimates after each number of products, and the spectrum from all of them, which errors refer to."""
     counts = [k for k in COUNTS if k < len(alphas)] + [len(alphas)]
     sharpened = {k: _sharpened(alphas[:k], betas[:k]) for k in counts}
-    settled = log_curve(sharpened[counts[-1]], WEIGHT_DECAY, TOTAL_STEPS)
+    settled = _log_curve(sharpened[counts[-1]])
     rows = []
     for k in counts:
         prepared = prepare(sharpened[k], WEIGHT_DECAY)
         raw = Spectrum(*gauss_quadrature(alphas[:k], betas[:k]))
-        errors = [np.abs(log_curve(s, WEIGHT_DECAY, TOTAL_STEPS) - settled).max() for s in (sharpened[k], raw)]
-        rows.append(Row(k, prepared.L - WEIGHT_DECAY, prepared.kappa, extra_term(prepared), *map(float, errors)))
+        errors = [float(np.abs(_log_curve(s) - settled).max()) for s in (sharpened[k], raw)]
+        rows.append(ProductsRow(k, prepared.L - WEIGHT_DECAY, prepared.kappa, extra_term(prepared), *errors))
     return rows, sharpened[counts[-1]]
 
 
 def settled_at(alphas: Array, betas: Array, settle: float = 0.02) -> str:
-    """Where a run that may stop would have stopped, and how far from the last curve, in a sentence."""
-    settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, torch.float32)
-    last = log_curve(_sharpened(alphas, betas), WEIGHT_DECAY, TOTAL_STEPS)
+    """A sentence that says where a run with early stopping would have ended, and its distance to the last curve."""
+    settling = Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32)
+    last = _log_curve(_sharpened(alphas, betas))
     for k in settling.step_counts(len(alphas)):
         if settling.moved(alphas[:k], betas[:k]) < settle:
-            error = np.abs(log_curve(_sharpened(alphas[:k], betas[:k]), WEIGHT_DECAY, TOTAL_STEPS) - last).max()
+            error = np.abs(_log_curve(_sharpened(alphas[:k], betas[:k])) - last).max()
             return f"With settle={settle:g} the run ends after {k} products, {error:.3f} from the last curve."
-    return f"With settle={settle:g} the run does not end before its last product."
+    return f"With settle={settle:g} the run does not end early."
+
+
+def _log_curve(spectrum: Spectrum) -> Array:
+    return log_curve(spectrum, WEIGHT_DECAY, TYPICAL_STEPS)
 
 
 def _sharpened(alphas: Array, betas: Array) -> Spectrum:
@@ -116,83 +154,40 @@ def _sharpened(alphas: Array, betas: Array) -> Spectrum:
     return sharpen(*without_copies(run, torch.float32), scale=WEIGHT_DECAY)
 
 
-def table_of(rows: list[Row]) -> list[str]:
+def table_of(rows: list[ProductsRow]) -> str:
     """The rows in Markdown."""
-    head = "| products | largest eigenvalue | kappa | extra term | max abs ln(f/f_end) | same, raw nodes |"
-    lines = [
-        f"| {row.num_products:,} | {row.top:.2f} | {row.kappa:.3g} | {row.extra:.2f} | {row.sharpened_error:.3f} "
-        f"| {row.raw_error:.3f} |"
-        for row in rows
-    ]
-    return [head, "| --- | --- | --- | --- | --- | --- |", *lines]
-
-
-def octaves_of(measured: Spectrum, published: Spectrum | None) -> list[str]:
-    """The share of every octave in Markdown, beside the published one where it is at hand."""
-    ours = group(prepare(measured, WEIGHT_DECAY))
-    shares = {int(i): f"{share:.3e}" for i, share in zip(ours.index, ours.share, strict=True)}
-    theirs = {}
-    if published is not None:
-        groups = group(prepare(published, WEIGHT_DECAY))
-        theirs = {int(i): f"{share:.3e}" for i, share in zip(groups.index, groups.share, strict=True)}
-    rows = [f"| {i} | {shares.get(i, '-')} | {theirs.get(i, '-')} |" for i in sorted({*shares, *theirs})]
-    return ["| octave i | share measured here | share published |", "| --- | --- | --- |", *rows]
-
-
-def main() -> None:
-    """Measure, and write the table and the spectrum."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("folder", type=Path, help="where the results go")
-    parser.add_argument("--products", type=int, default=1000, help="how many (default: 1000)")
-    parser.add_argument("--checkpoint", type=Path, default=None, help="a file to save to and to go on from")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    keep_freed_memory()
-    try:
-        data = trained_data()
-        operator = resnet20_operator(data)
-    except FileNotFoundError as error:
-        parser.error(str(error))
-    times = times_of(operator, options.seed)
-    begun = time.monotonic()
-    estimate = estimate_spectrum(
-        operator, options.products, seed=options.seed, settle=None, weight_decay=WEIGHT_DECAY,
-        total_steps=TOTAL_STEPS, checkpoint=options.checkpoint,
-    )  # fmt: skip
-    seconds = time.monotonic() - begun
-    rows, spectrum = rows_of(estimate.alphas[0], estimate.betas[0])
-    path = data / "spectra" / "resnet-18_cifar10.txt"
-    published = load_spectrum(path) if path.exists() else None
-    how = (
-        f"{estimate.num_products:,} products in {seconds:,.0f} s, {estimate.num_distinct:,} distinct nodes; shorter"
-        f" calls, all included: {times}; seed {options.seed}, {torch.get_num_threads()} threads, {platform.machine()},"
-        f" eigencurve {__version__}, torch {torch.__version__}"
-    )
-    measured = Spectrum(spectrum.eigenvalues, spectrum.weights, operator.dim)
-    _write(options.folder, rows, measured, published, how, settled_at(estimate.alphas[0], estimate.betas[0]))
-
-
-def _write(folder: Path, rows: list[Row], spectrum: Spectrum, published: Spectrum | None, how: str, stop: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    save_spectrum(spectrum, folder / "resnet20_spectrum.npz")
-    beside = []
-    if published is not None:
-        reference = prepare(published, WEIGHT_DECAY)
-        beside = [
-            f"Published for this network, on another batch of images: largest eigenvalue "
-            f"{reference.L - WEIGHT_DECAY:.2f}, kappa {reference.kappa:.3g}, extra term {extra_term(reference):.2f}.",
-            "",
-        ]
-    lines = [
-        "# The spectrum of a trained ResNet-20", "",
-        f"The Hessian of the mean loss on the first {NUM_IMAGES} exact training images, in eval mode; weight decay "
-        f"{WEIGHT_DECAY:g}, schedule of T = {TOTAL_STEPS:,} steps.", "",
-        f"Command: `python -m {MODULE} results --products {rows[-1].num_products}`", "",
-        f"Run: {how}.", "",
-        *table_of(rows), "", stop, "", *beside, *octaves_of(spectrum, published),
+    columns = [
+        "products", "largest eigenvalue", "kappa", "extra term", "max abs ln(f/f_end)", "same, raw nodes",
     ]  # fmt: skip
-    (folder / "resnet20_spectrum.md").write_text("\n".join(lines) + "\n")
+    cells = [
+        [
+            f"{row.num_products:,}", f"{row.top:.2f}", f"{row.kappa:.3g}", f"{row.extra:.2f}",
+            f"{row.sharpened_error:.3f}", f"{row.raw_error:.3f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return markdown_table(columns, cells)
 
 
-if __name__ == "__main__":
-    main()
+def _published_sentence(published: Spectrum | None) -> list[str]:
+    if published is None:
+        return []
+    reference = prepare(published, WEIGHT_DECAY)
+    return [
+        f"Published for this network, on another batch of images: largest eigenvalue"
+        f" {reference.L - WEIGHT_DECAY:.2f}, kappa {reference.kappa:.3g}, extra term {extra_term(reference):.2f}."
+    ]
+
+
+def octaves_of(measured: Spectrum, published: Spectrum | None) -> str:
+    """The share of every octave in Markdown, with the published shares if available."""
+    ours, theirs = (_shares(spectrum) for spectrum in (measured, published))
+    rows = [[f"{i}", ours.get(i, "-"), theirs.get(i, "-")] for i in sorted({*ours, *theirs})]
+    return markdown_table(["octave i", "share measured here", "share published"], rows)
+
+
+def _shares(spectrum: Spectrum | None) -> dict[int, str]:
+    if spectrum is None:
+        return {}
+    groups = group(prepare(spectrum, WEIGHT_DECAY))
+    return {int(i): f"{share:.3e}" for i, share in zip(groups.index, groups.share, strict=True)}

@@ -1,1 +1,1 @@
-"""Tables and figures that need no training."""
+"""Tables and figures of the theory, which need no training."""

@@ -1,4 +1,4 @@
-"""The extra terms of the paper's appendix, from the published spectra, beside exact losses and certificates."""
+"""The extra terms of the paper's appendix, from the published spectra, with exact losses and certificates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from eigencurve.experiments.data.published import (
+    GOOGLENET_CIFAR10,
+    RESNET_CIFAR10,
+    RESNET_IMAGENET,
+    VGG16_CIFAR10,
+    published_path,
+)
+from eigencurve.experiments.engine.request import Request
+from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.figures.style import COLOURS
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import step_decay
@@ -28,10 +37,11 @@ class Setting:
     """A published spectrum and the run that the paper assumes for it.
 
     Attributes:
-        title: model and data.
-        file: in the folder ``spectra``.
-        weight_decay, total_steps: of the run.
-        published: the paper's extra terms for inverse time (κ), step decay (log T) and Eigencurve.
+        title: Data and model.
+        file: File name of the published spectrum.
+        weight_decay: Weight decay of the run.
+        total_steps: Total number of steps T of the run.
+        published: The paper's extra terms for inverse time decay (κ), step decay (log T) and Eigencurve.
     """
 
     title: str
@@ -41,18 +51,18 @@ class Setting:
     published: tuple[float, float, float]
 
 
-# 200 epochs of 391 batches; 90 epochs of 5,005.
+# 200 epochs of 391 batches on CIFAR-10, 90 epochs of 5,005 batches on ImageNet.
 SETTINGS = (
-    Setting("CIFAR-10 + ResNet18", "resnet-18_cifar10.txt", 5e-4, 78_200, (3.39e5, 16.25, 8.15)),
-    Setting("CIFAR-10 + GoogLeNet", "googlenet_cifar10.txt", 5e-4, 78_200, (4.92e5, 16.25, 5.97)),
-    Setting("CIFAR-10 + VGG16", "vgg16_cifar10.txt", 5e-4, 78_200, (6.50e5, 16.25, 7.12)),
-    Setting("ImageNet + ResNet18", "resnet-18_imagenet.txt", 1e-4, 450_450, (6.80e6, 18.78, 12.61)),
+    Setting("CIFAR-10 + ResNet18", RESNET_CIFAR10, 5e-4, 78_200, (3.39e5, 16.25, 8.15)),
+    Setting("CIFAR-10 + GoogLeNet", GOOGLENET_CIFAR10, 5e-4, 78_200, (4.92e5, 16.25, 5.97)),
+    Setting("CIFAR-10 + VGG16", VGG16_CIFAR10, 5e-4, 78_200, (6.50e5, 16.25, 7.12)),
+    Setting("ImageNet + ResNet18", RESNET_IMAGENET, 1e-4, 450_450, (6.80e6, 18.78, 12.61)),
 )
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One schedule on one spectrum: its exact loss at the best rate up to 2/L, and the gap to the certificate."""
+    """One schedule on one spectrum: exact loss at its best rate up to 2/L, its bias, and its gap to the certificate."""
 
     loss: float
     bias: float
@@ -61,7 +71,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Block:
-    """All of one spectrum at one noise level."""
+    """All numbers of one spectrum at one noise level."""
 
     setting: Setting
     noise: float
@@ -72,31 +82,38 @@ class Block:
     cells: dict[str, Cell]
 
 
-def measure(folder: Path) -> list[Block]:
+def make(request: Request) -> ResultsPage:
+    """The page of extra terms."""
+    blocks = measure(request.data)
+    body, figures = f"![extra-terms](extra-terms.png)\n\n{text(blocks)}", {"extra-terms.png": figure(blocks)}
+    return ResultsPage("theory/extra-terms", "Extra terms, exact losses and certificates", body, figures)
+
+
+def measure(data: Path | None) -> list[Block]:
     """Every spectrum at every noise level, with initial errors 1 (a few minutes: one run has 450,450 steps)."""
-    return [_block(setting, noise, folder) for noise in NOISES for setting in SETTINGS]
+    return [_block(setting, noise, data) for noise in NOISES for setting in SETTINGS]
 
 
 def text(blocks: list[Block]) -> str:
     """The tables, in Markdown."""
     parts = [
-        "The extra term is what the paper's rate of a schedule has beyond dσ²/T: κ for inverse time decay, log2 T for "
-        "step decay, (Σ√s_i)²/d for Eigencurve. The published densities do not quite sum to 1; the paper's terms are "
-        "(Σ√s_i)² of the densities as they stand, ours of the shares.",
+        "The extra term is the factor by which the paper's rate of a schedule exceeds dσ²/T: κ for inverse time decay, "
+        "log2 T for step decay, (Σ√s_i)²/d for Eigencurve. The published densities do not quite sum to 1: the paper "
+        "computes (Σ√s_i)² from the raw densities, this table from the normalised shares.",
         _terms_table(blocks[: len(SETTINGS)]),
     ]
     for i, noise in enumerate(NOISES):
         parts.append(f"## Exact expected loss, σ² = {noise:g}")
         parts.append(
-            "Per dimension, initial errors 1 (so it begins at 0.5), every schedule at its best peak rate up to 2/L. "
-            "In brackets the gap to the certificate, the loss below which no schedule with rates up to 2/L can go."
+            "Loss per dimension with initial errors 1 (the loss starts at 0.5), every schedule at its best peak rate "
+            "up to 2/L. In brackets: the gap to the certificate, below which no schedule with rates up to 2/L can get."
         )
         parts.append(_loss_table(blocks[i * len(SETTINGS) : (i + 1) * len(SETTINGS)]))
     return "\n\n".join(parts)
 
 
 def figure(blocks: list[Block]) -> Figure:
-    """A panel a noise level: each schedule's loss over the certificate."""
+    """Each schedule's loss divided by the certificate, one panel per noise level."""
     page = Figure(figsize=(12, 4.5), layout="constrained")
     for axes, noise in zip(page.subplots(1, len(NOISES)), NOISES, strict=True):
         chosen = [block for block in blocks if block.noise == noise]
@@ -111,8 +128,8 @@ def figure(blocks: list[Block]) -> Figure:
     return page
 
 
-def _block(setting: Setting, noise: float, folder: Path) -> Block:
-    path = folder / "spectra" / setting.file
+def _block(setting: Setting, noise: float, data: Path | None) -> Block:
+    path = published_path(data, setting.file)
     spectrum = prepare(load_spectrum(path), setting.weight_decay)
     problem = NoisyQuadratic(spectrum, noise, 1.0)
     steps, max_lr = setting.total_steps, 2 / spectrum.L
@@ -136,30 +153,24 @@ def _terms(spectrum: Spectrum, total_steps: int) -> tuple[float, float, float]:
 
 
 def _terms_table(blocks: list[Block]) -> str:
-    head = ["| scheduler | " + " | ".join(block.setting.title for block in blocks) + " |", "| --- " * 5 + "|"]
     names = ("inverse time (κ)", "step decay (log2 T)", "eigencurve")
     rows = [
-        f"| {name} | "
-        + " | ".join(f"{block.terms[i]:.4g} (paper {block.setting.published[i]:.4g})" for block in blocks)
-        + " |"
+        [name, *(f"{block.terms[i]:.4g} (paper {block.setting.published[i]:.4g})" for block in blocks)]
         for i, name in enumerate(names)
     ]
-    scaled = (f"{block.terms[2] * block.density_sum:.4g}" for block in blocks)
-    rows.append("| eigencurve, densities as they stand | " + " | ".join(scaled) + " |")
-    rows.append("| minimax | " + " | ".join("1" for _ in blocks) + " |")
-    return "\n".join([*head, *rows])
+    raw = [f"{block.terms[2] * block.density_sum:.4g}" for block in blocks]
+    rows += [["eigencurve, raw densities", *raw], ["minimax", *("1" for _ in blocks)]]
+    return markdown_table(["schedule", *(block.setting.title for block in blocks)], rows)
 
 
 def _loss_table(blocks: list[Block]) -> str:
-    head = ["| scheduler | " + " | ".join(block.setting.title for block in blocks) + " |", "| --- " * 5 + "|"]
     rows = [
-        f"| {name} | "
-        + " | ".join(f"{block.cells[name].loss:.4g} ({block.cells[name].gap:+.2%})" for block in blocks)
-        + " |"
-        for name in ROWS
+        [name, *(f"{block.cells[name].loss:.4g} ({block.cells[name].gap:+.2%})" for block in blocks)] for name in ROWS
     ]
-    rows.append("| certificate | " + " | ".join(f"{block.lower_bound:.4g}" for block in blocks) + " |")
-    rows.append("| minimax σ²/(2T) | " + " | ".join(f"{block.minimax:.4g}" for block in blocks) + " |")
-    biases = (f"{block.cells['eigencurve'].bias / block.cells['eigencurve'].loss:.1%}" for block in blocks)
-    rows.append("| of eigencurve's loss, bias | " + " | ".join(biases) + " |")
-    return "\n".join([*head, *rows])
+    biases = [f"{block.cells['eigencurve'].bias / block.cells['eigencurve'].loss:.1%}" for block in blocks]
+    rows += [
+        ["certificate", *(f"{block.lower_bound:.4g}" for block in blocks)],
+        ["minimax σ²/(2T)", *(f"{block.minimax:.4g}" for block in blocks)],
+        ["share of bias in eigencurve's loss", *biases],
+    ]
+    return markdown_table(["schedule", *(block.setting.title for block in blocks)], rows)

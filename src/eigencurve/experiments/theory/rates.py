@@ -1,4 +1,4 @@
-"""The rates of the paper's first table, measured: loss · T/σ² against T and against κ."""
+"""The convergence rates of the paper's first table, measured: loss · T/σ² against T and against κ."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
+from eigencurve.experiments.engine.request import Request
+from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, step_decay
@@ -22,26 +24,35 @@ NUM_NODES = 256
 KAPPA = 64.0
 HORIZONS = tuple(2**k for k in range(10, 21))
 KAPPAS = tuple(4.0**k for k in range(1, 6))
-# The exponent of the law p(λ) ∝ λ^-α. With α = 1 every octave is equally full, the paper's worst case.
+# Exponent α of the power law p(λ) ∝ λ^-α. With α = 1 every octave has the same share, the paper's worst case.
 SPECTRA = {"skewed (α = 2)": 2.0, "even octaves (α = 1)": 1.0, "uniform in λ (α = 0)": 0.0}
 SCHEDULES = ("constant", "inverse time", "step decay", "eigencurve")
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Losses times T/σ², per dimension.
+    """Losses times T/σ² per dimension, for several T or several κ.
 
     Attributes:
-        spectrum: its name in ``SPECTRA``.
-        along: ``"T"`` or ``"κ"``.
-        points: the values of T or of κ.
-        scaled: loss · T/σ² by schedule, one value a point; ``"certificate"`` too.
+        spectrum: Name of the spectrum in ``SPECTRA``.
+        along: What varies: ``"T"`` or ``"κ"``.
+        points: Values of T or κ.
+        scaled: loss · T/σ² at each point, by schedule; ``"certificate"`` is the lower bound.
     """
 
     spectrum: str
     along: str
     points: tuple[float, ...]
     scaled: dict[str, tuple[float, ...]]
+
+
+def make(_request: Request) -> ResultsPage:
+    """The page of measured rates."""
+    sweeps = measure()
+    body = f"![rates](rates.png)\n\n{text(sweeps)}"
+    return ResultsPage(
+        "theory/rates", "The rates of the paper's schedules, measured", body, {"rates.png": figure(sweeps)}
+    )
 
 
 def measure() -> list[Sweep]:
@@ -57,12 +68,12 @@ def measure() -> list[Sweep]:
 
 
 def spectrum_of(alpha: float, kappa: float) -> Spectrum:
-    """256 eigenvalues of the law on [1, κ]."""
+    """256 eigenvalues on [1, κ] that follow the power law."""
     return PowerLaw(alpha, 1.0, kappa).spectrum(NUM_NODES)
 
 
 def schedules_of(problem: NoisyQuadratic, total_steps: int) -> dict[str, Schedule]:
-    """The paper's four, at the rates of its theory: 1/L, and 1/(L + μt) for inverse time."""
+    """The paper's four schedules at the rates of its theory: 1/L, and 1/(L + μt) for inverse time decay."""
     rate = 1 / problem.spectrum.L
     return {
         "constant": constant(total_steps, rate),
@@ -73,7 +84,7 @@ def schedules_of(problem: NoisyQuadratic, total_steps: int) -> dict[str, Schedul
 
 
 def slope(sweep: Sweep, schedule: str, last: int) -> float:
-    """The exponent of growth, d ln(loss · T) / d ln(point), over the last points."""
+    """The exponent of growth, d ln(loss · T) / d ln(point), fitted to the last ``last`` points."""
     x, y = np.log(sweep.points[-last:]), np.log(sweep.scaled[schedule][-last:])
     return float(np.polyfit(x, y, 1)[0])
 
@@ -81,19 +92,18 @@ def slope(sweep: Sweep, schedule: str, last: int) -> float:
 def text(sweeps: list[Sweep]) -> str:
     """The tables, in Markdown."""
     parts = [
-        "loss · T/σ² per dimension, so that the minimax rate is 1/2 and a rate of σ²/T · g reads g. κ = "
-        f"{KAPPA:g} where T varies, T = 2^20 where κ varies; σ² = 1, initial errors 1, {NUM_NODES} eigenvalues on "
-        "[1, κ]. "
-        "Every schedule has the rate of the theory: 1/L, and 1/(L + μt) for inverse time.",
+        "The tables show loss · T/σ² per dimension: the minimax rate is 1/2, and a loss of g · σ²/T appears as g. When "
+        f"T varies, κ = {KAPPA:g}; when κ varies, T = 2^20. σ² = 1, initial errors 1, {NUM_NODES} eigenvalues on [1, "
+        "κ]. Every schedule runs at the rate of the theory: 1/L, and 1/(L + μt) for inverse time decay.",
         *(_table(sweep) for sweep in sweeps),
-        "## What grows how",
+        "## Growth with T and κ",
         _growth(sweeps),
     ]
     return "\n\n".join(parts)
 
 
 def figure(sweeps: list[Sweep]) -> Figure:
-    """A panel a sweep: above against T, below against κ."""
+    """One panel per sweep: against T in the first row, against κ in the second."""
     page = Figure(figsize=(13, 7.5), layout="constrained")
     panels = page.subplots(2, len(SPECTRA), sharey="row")
     for i, sweep in enumerate(sweeps):
@@ -122,20 +132,18 @@ def _sweep(name: str, along: str, points: tuple[float, ...], cases: list[tuple[f
 
 def _table(sweep: Sweep) -> str:
     names = (*SCHEDULES, "certificate")
-    head = f"| {sweep.along} | " + " | ".join(names) + " |\n| --- " * 1 + "| --- " * len(names) + "|"
     rows = [
-        f"| {point:,.0f} | " + " | ".join(f"{sweep.scaled[name][i]:.4g}" for name in names) + " |"
-        for i, point in enumerate(sweep.points)
+        [f"{point:,.0f}", *(f"{sweep.scaled[name][i]:.4g}" for name in names)] for i, point in enumerate(sweep.points)
     ]
-    return f"### {sweep.spectrum}, against {sweep.along}\n\n" + "\n".join([head, *rows])
+    return f"### {sweep.spectrum}, against {sweep.along}\n\n" + markdown_table([sweep.along, *names], rows)
 
 
 def _growth(sweeps: list[Sweep]) -> str:
-    lines = [
-        "| spectrum | constant ~ T^ | inverse time ~ κ^ | mean(λ)/μ ~ κ^ | step decay per log2 T | "
-        "eigencurve, last 4 T | extra term |",
-        "| --- " * 7 + "|",
-    ]
+    columns = [
+        "spectrum", "constant ~ T^", "inverse time ~ κ^", "mean(λ)/μ ~ κ^", "step decay per log2 T",
+        "eigencurve, last 4 T", "extra term",
+    ]  # fmt: skip
+    rows = []
     for over_steps, over_kappa in zip(sweeps[::2], sweeps[1::2], strict=True):
         alpha = SPECTRA[over_steps.spectrum]
         means = [float(s.weights @ s.eigenvalues) for s in (spectrum_of(alpha, k) for k in KAPPAS)]
@@ -143,10 +151,9 @@ def _growth(sweeps: list[Sweep]) -> str:
         step = over_steps.scaled["step decay"]
         per_log = (step[-1] - step[-5]) / math.log2(HORIZONS[-1] / HORIZONS[-5])
         flat = over_steps.scaled["eigencurve"][-4:]
-        lines.append(
-            f"| {over_steps.spectrum} | {slope(over_steps, 'constant', 4):.2f} "
-            f"| {slope(over_kappa, 'inverse time', 3):.2f} | {mean_slope:.2f} "
-            f"| {per_log:.3f} | {min(flat):.3f} - {max(flat):.3f} "
-            f"| {extra_term(spectrum_of(alpha, KAPPA)):.2f} |"
-        )
-    return "\n".join(lines)
+        rows.append([
+            over_steps.spectrum, f"{slope(over_steps, 'constant', 4):.2f}",
+            f"{slope(over_kappa, 'inverse time', 3):.2f}", f"{mean_slope:.2f}", f"{per_log:.3f}",
+            f"{min(flat):.3f} - {max(flat):.3f}", f"{extra_term(spectrum_of(alpha, KAPPA)):.2f}",
+        ])  # fmt: skip
+    return markdown_table(columns, rows)

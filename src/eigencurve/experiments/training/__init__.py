@@ -1,1 +1,1 @@
-"""The training loop that the image and language experiments share."""
+"""The trainer that the image and language experiments share."""

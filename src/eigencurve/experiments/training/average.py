@@ -1,4 +1,4 @@
-"""The exponential moving average of a model's weights."""
+"""Exponential moving average of a model's weights."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor, nn
 
 
 class WeightAverage:
-    r"""An average over the steps in which older weights count less and less.
+    r"""The exponential moving average of the weights over the steps.
 
     .. math:: \bar w_0 = w_0, \qquad \bar w_t = \alpha\bar w_{t-1} + (1-\alpha) w_t
 
-    The running statistics of batch norm are averaged in the same way, so that they belong to the averaged weights;
-    whole numbers, such as its count of batches, are taken over. α is the decay, near 1. The paper's formula has α and
-    1 - α the other way round, and values of α from 0.9 to 0.999 for it that would average next to nothing.
+    The running statistics of batch norm are averaged in the same way, so they match the averaged weights; integer
+    buffers, such as its number of batches, are copied. The paper prints the formula with α and 1 - α exchanged, which
+    with its values of α, 0.9 to 0.999, would average almost nothing.
 
     Args:
-        model: whose weights to begin with.
-        decay: α.
+        model: Model with the initial weights.
+        decay: Decay α of the average, close to 1.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -29,7 +29,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Take in the weights of one more step."""
+        """Update the average with the weights after one more step."""
         for name, tensor in model.state_dict().items():
             if tensor.is_floating_point():
                 self.state[name].lerp_(tensor, 1 - self.decay)
@@ -38,7 +38,7 @@ class WeightAverage:
 
     @contextmanager
     def applied(self, model: nn.Module) -> Iterator[None]:
-        """The averaged weights in the model while the block lasts, and its own again after it."""
+        """Put the averaged weights into the model inside the block, and restore its own weights afterwards."""
         own = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
         model.load_state_dict(self.state)
         try:
@@ -47,6 +47,6 @@ class WeightAverage:
             model.load_state_dict(own)
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a saved average."""
+        """Continue from a saved average."""
         for name, tensor in self.state.items():
             tensor.copy_(state[name])

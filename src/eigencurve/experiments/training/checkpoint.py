@@ -1,4 +1,4 @@
-"""The state of a training run in one file, written in one step and read without running anything in it."""
+"""The checkpoint of a training run: one file, written atomically and loaded without executing code from it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 import io
 import json
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,34 +22,45 @@ VERSION = 1
 
 
 def identity_of(settings: list[Any], model: nn.Module) -> str:
-    """Equal for runs of equal settings on models of equal shape only."""
+    """A hash of the settings and of the names, shapes and types of the model's tensors."""
     shapes = [(name, list(tensor.shape), str(tensor.dtype)) for name, tensor in model.state_dict().items()]
     return hashlib.sha256(json.dumps([settings, shapes], sort_keys=True).encode()).hexdigest()
 
 
+@contextmanager
+def checkpoint_for(folder: Path | None, key: str) -> Iterator[Path | None]:
+    """The path of a run's checkpoint in ``folder``; None without a folder.
+
+    When the block ends without an error, all files of the run (``key`` and any suffix) are removed.
+    """
+    yield None if folder is None else folder / f"{key}.pt"
+    for file in () if folder is None else folder.glob(f"{key}.*"):
+        file.unlink(missing_ok=True)
+
+
 class TrainingCheckpoint:
-    """A file that holds how far one run is; ``torch.load(path, weights_only=True)`` reads it.
+    """The file that holds the state of one run; ``torch.load(path, weights_only=True)`` reads it.
 
     Args:
-        path: of the file.
-        identity: of the run.
+        path: Path of the file.
+        identity: Identity of the run; a checkpoint with another identity is refused.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path, self.identity = Path(path), identity
 
     def save(self, state: dict[str, Any]) -> None:
-        """Replace the file."""
+        """Write the state, replacing the file atomically."""
         buffer = io.BytesIO()
         torch.save({"format": FORMAT, "version": VERSION, "identity": self.identity, **state}, buffer)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self.path, buffer.getvalue())
 
     def load(self) -> dict[str, Any] | None:
-        """The saved state, or None where there is no file yet.
+        """The saved state, or None if there is no file yet.
 
         Raises:
-            ValueError: a file that is truncated, damaged or of another run. It is left as it is.
+            ValueError: The file is truncated, damaged or belongs to another run. It is left unchanged.
         """
         if not self.path.exists():
             return None
@@ -63,10 +76,6 @@ class TrainingCheckpoint:
             self._refuse("of this run", "that of a run with other settings, seed, model or number of processes")
         return state
 
-    def discard(self) -> None:
-        """Remove the file, when the run's outcome is safe elsewhere."""
-        self.path.unlink(missing_ok=True)
-
     def _refuse(self, constraint: str, found: str) -> NoReturn:
-        remedy = f"The file {self.path.name} is left as it is: move it away, or give another path."
+        remedy = f"The file {self.path.name} is unchanged: move it away, or pass another path."
         _check.refuse("train", "checkpoint", constraint, found, remedy)

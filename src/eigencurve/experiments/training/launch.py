@@ -1,4 +1,4 @@
-"""One training run in several processes of this machine, a GPU for each, as torchrun would start them."""
+"""One training run in several processes of this machine, one GPU each, as torchrun would start them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,13 @@ from eigencurve.experiments.training.loop import free_the_group
 Result = TypeVar("Result")
 
 
-def num_gpus() -> int:
-    """How many processes a large run should have: one for every GPU, and one where there is none."""
-    return max(1, torch.cuda.device_count())
-
-
-def own_device() -> torch.device:
-    """The device of this process: under torchrun the GPU of its rank; of other processes, GPUs in turn."""
-    count = torch.cuda.device_count()
-    if not count:
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", os.getpid())) % count)
-
-
 def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -> Result:
-    """What ``function(*arguments)`` gives in the first of ``count`` processes that work together.
+    """Call ``function(*arguments)`` in ``count`` cooperating processes and return the result of the first.
 
-    Both must be importable or picklable: the processes begin anew.
+    The function must be importable and the arguments picklable, because the processes start afresh.
 
     Raises:
-        RuntimeError: one of them failed, with the error of the one that failed first.
+        RuntimeError: A process failed. The message is the error of the process that failed first.
     """
     config = LaunchConfig(
         min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
@@ -54,7 +41,7 @@ def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -
 
 
 def _first_reason(folder: Path) -> str:
-    """What the process that failed first left there; nothing where it was killed."""
+    """The message of the process that failed first; empty if it was killed."""
     return min(((path.name, path.read_text()) for path in folder.iterdir()), default=("", ""))[1]
 
 
@@ -63,7 +50,7 @@ def _joined(folder: Path, function: Callable[..., Result], arguments: tuple[Any,
     try:
         return function(*arguments)
     except BaseException as error:
-        # Before this process lets go of the others: they fail then too, and PyTorch may report theirs.
+        # Written before this process leaves the group: then the others fail too, and PyTorch may report their errors.
         reason = traceback.format_exception_only(error)[-1].strip()
         told = f"Process {dist.get_rank()} of {dist.get_world_size()} failed: {reason}"
         (folder / f"{time.time_ns():020d}").write_text(told)

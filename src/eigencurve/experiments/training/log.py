@@ -1,4 +1,4 @@
-"""What a training run shows while it goes on: a bar on a terminal, and numbers for TensorBoard."""
+"""Progress of a training run: a bar on the terminal, and numbers for TensorBoard."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rich.progress import Progress as RichProgress
 
 
 class EpochLog:
-    """Writes the numbers of each epoch to a folder that TensorBoard shows.
+    """Writes the numbers of each epoch for TensorBoard.
 
     Args:
-        folder: None, or TensorBoard not being installed: nothing is written.
+        folder: Folder for the logs. If it is None, or TensorBoard is not installed, nothing is written.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -33,7 +33,7 @@ class EpochLog:
             self._writer.close()
 
     def write(self, epoch: int, numbers: Mapping[str, float]) -> None:
-        """The numbers measured after so many epochs."""
+        """Write the numbers measured after ``epoch`` epochs."""
         if self._writer is not None:
             for name, number in numbers.items():
                 self._writer.add_scalar(name, number, epoch)
@@ -41,7 +41,7 @@ class EpochLog:
 
 @contextmanager
 def step_bar(shown: bool, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar of steps on standard error if that is a terminal; call the result with the number of steps done."""
+    """Draw a bar of steps on standard error if that is a terminal; call the result with the number of steps done."""
     console = Console(stderr=True)
     if not (shown and console.is_terminal):
         yield lambda _done: None

@@ -1,4 +1,4 @@
-"""A trainer short enough to read: SGD with any schedule, averaged weights, several processes, exact resume."""
+"""A short trainer: SGD with any schedule, averaged weights, several processes, and exact resume."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.distributed as dist
 
-# DistributedDataParallel imports this module when the process group exists, and the module's default arguments then
-# keep that group for ever: its threads outlive destroy_process_group and may abort the process as Python ends.
+# DistributedDataParallel imports this module. If the process group already exists then, default arguments in the module
+# keep the group alive: its threads outlive destroy_process_group and may abort the process at exit.
 import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -29,33 +29,33 @@ from eigencurve.experiments.training.log import EpochLog, step_bar
 from eigencurve.schedules.base import Schedule, require_schedule
 
 SECONDS_BETWEEN_SAVES = 10.0
-# Looking at the loss makes a GPU wait, and several processes must look together: so not at every step.
-STEPS_BETWEEN_LOOKS = 20
+# Reading the loss makes a GPU wait, and several processes must read it together, so it is not read at every step.
+STEPS_BETWEEN_CHECKS = 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which part of every joint batch is this process's: part ``rank`` of ``count``."""
+    """The part of every joint batch that this process takes: part ``rank`` of ``count``."""
 
     rank: int = 0
     count: int = 1
 
 
 class Total(NamedTuple):
-    """A mean as its sum and the number of terms, so that the parts of several processes can be joined."""
+    """A mean as a sum and a number of terms, so the parts of several processes can be combined."""
 
     sum: float
-    count: float  # type: ignore[assignment]  # nobody counts in it as in a tuple
+    count: float  # type: ignore[assignment]  # shadows tuple.count, which nobody needs here
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One step's examples.
+    """The examples of one step.
 
     Attributes:
-        content: what the task's loss takes.
-        size: how many examples (or tokens) are in it, the part of this process.
-        joint_size: how many are in the parts of all processes together.
+        content: Argument of the task's loss.
+        size: Number of examples (or tokens) in this process's part.
+        joint_size: Number of examples in the parts of all processes together.
     """
 
     content: Any
@@ -64,40 +64,40 @@ class Batch:
 
 
 class Task(Protocol):
-    """What a model is trained on; everything random in it is a function of the epoch and of seeds of its own."""
+    """What a model is trained on. Everything random is a function of the epoch and the task's own seeds."""
 
     @property
     def steps_per_epoch(self) -> int: ...  # noqa: D102
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
-        """The batches of an epoch from step ``first`` of it on."""
+        """The batches of an epoch, starting at its step ``first``."""
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """The mean loss over the batch."""
 
     def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
-        """What to measure after an epoch, on this process's part of the data."""
+        """The measurements after an epoch, on this process's part of the data."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes from one step to the next beside the weights, such as an LSTM's state; often nothing."""
+        """State that a step passes to the next besides the weights, such as an LSTM's state; often empty."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingSettings:
     r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`.
 
     Attributes:
-        schedule: f, one rate for every step of the run.
-        epochs: of the run.
-        momentum: m.
-        weight_decay: δ.
-        ema_decay: α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w` that are evaluated;
-            None evaluates the weights themselves.
-        max_norm: of the gradient, which is scaled down to it; None leaves it alone.
-        mixed_precision: on a CUDA device; elsewhere it has no effect.
-        evaluate_every: epochs between evaluations; the last epoch always has one.
+        schedule: Learning-rate schedule f, with one rate per step of the run.
+        epochs: Number of epochs.
+        momentum: Momentum m.
+        weight_decay: Weight decay δ.
+        ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
+            evaluated; None evaluates the weights themselves.
+        max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
+        mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
+        evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
     """
 
     schedule: Schedule
@@ -110,15 +110,15 @@ class Recipe:
     evaluate_every: int = 1
 
     def __post_init__(self) -> None:
-        _check.whole("Recipe", "epochs", self.epochs, minimum=1)
-        _check.whole("Recipe", "evaluate_every", self.evaluate_every, minimum=1)
-        require_schedule("Recipe", self.schedule)
+        _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
+        _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
+        require_schedule("TrainingSettings", self.schedule)
         for name in ("momentum", "weight_decay"):
-            _check.at_least("Recipe", name, getattr(self, name), 0.0)
-        if self.ema_decay is not None and not 0 <= _check.real("Recipe", "ema_decay", self.ema_decay) < 1:
-            _check.refuse("Recipe", "ema_decay", "at least 0 and below 1", self.ema_decay)
+            _check.at_least("TrainingSettings", name, getattr(self, name), 0.0)
+        if self.ema_decay is not None and not 0 <= _check.real("TrainingSettings", "ema_decay", self.ema_decay) < 1:
+            _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
-            _check.positive("Recipe", "max_norm", self.max_norm)
+            _check.positive("TrainingSettings", "max_norm", self.max_norm)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -127,12 +127,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training run gave.
+    """The result of a training run.
 
     Attributes:
-        history: by name (``train_loss``, and whatever the task measures), pairs of (epochs done, number).
-        diverged: whether it was stopped for a loss that is not finite.
-        num_steps: that were taken.
+        history: Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
+        diverged: Whether the run stopped because the loss was not finite.
+        num_steps: Number of steps taken.
     """
 
     history: Mapping[str, list[tuple[float, float]]]
@@ -141,14 +141,14 @@ class Trained:
 
     @property
     def last(self) -> dict[str, float]:
-        """The last number of each name."""
+        """The last number of each measurement."""
         return {name: pairs[-1][1] for name, pairs in self.history.items() if pairs}
 
 
 def train(
     model: nn.Module,
     task: Task,
-    recipe: Recipe,
+    settings: TrainingSettings,
     seed: int = 0,
     run: str = "",
     checkpoint: Path | None = None,
@@ -156,37 +156,38 @@ def train(
     log: Path | None = None,
     progress: bool = False,
 ) -> Trained:
-    """Train ``model`` in place, on the device that it is on.
+    """Train ``model`` in place, on its own device.
 
-    Under torchrun (an initialised process group) every process takes its part of each batch and the gradients are
-    those of the joint batch; batch norm sees a process's own part, as is usual.
+    In a distributed process group each process takes its part of every batch and the gradient is that of the joint
+    batch. Batch norm sees only the process's own part, as usual.
 
     Args:
-        model: left with its last weights, not the averaged ones, in eval mode.
-        task: data, loss and measurements.
-        recipe: schedule and optimizer.
-        seed: of what is random in the model, such as dropout.
-        run: which run this is, for the checkpoint: one of another run is refused.
-        checkpoint: a file to save to every few seconds and after each epoch, and to go on from where it exists: a run
-            that was killed ends with the weights of one that was not.
-        save_seconds: between two saves.
-        log: a folder for TensorBoard; nothing is written where that is not installed.
-        progress: whether to show a bar on a terminal.
+        model: Model to train. It ends in eval mode with its last weights, not the averaged ones.
+        task: Data, loss and measurements.
+        settings: Schedule and optimizer.
+        seed: Seed for what is random in the model, such as dropout.
+        run: Key of the run; a checkpoint of another run is refused.
+        checkpoint: File to save to regularly and after each epoch, and to resume from if it exists. A run that was
+            killed and resumed ends with the same weights as one that was not.
+        save_seconds: Seconds between two saves.
+        log: Folder for TensorBoard logs; without TensorBoard nothing is written.
+        progress: Whether to draw a progress bar on a terminal.
 
     Raises:
-        ValueError: a schedule of another number of steps; a checkpoint that is damaged or of another run.
+        ValueError: The schedule has a different number of steps, or the checkpoint is damaged or of another run.
     """
-    steps = recipe.epochs * task.steps_per_epoch
-    if recipe.schedule.total_steps != steps:
-        remedy = f"{recipe.epochs} epochs of {task.steps_per_epoch} steps are {steps}."
-        _check.refuse("train", "recipe", f"one whose schedule has {steps} steps", recipe.schedule.total_steps, remedy)
+    steps = settings.epochs * task.steps_per_epoch
+    if settings.schedule.total_steps != steps:
+        remedy = f"{settings.epochs} epochs of {task.steps_per_epoch} steps are {steps} steps."
+        found = settings.schedule.total_steps
+        _check.refuse("train", "settings", f"made with a schedule of {steps} steps", found, remedy)
     part = Part(dist.get_rank(), dist.get_world_size()) if _distributed() else Part()
     device = next(model.parameters()).device
-    identity = identity_of([run, recipe.to_dict(), seed, part.count, task.steps_per_epoch], model)
+    identity = identity_of([run, settings.to_dict(), seed, part.count, task.steps_per_epoch], model)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed * part.count + part.rank)
         file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
-        loop = _Loop(model, task, recipe, part, device, file, save_seconds)
+        loop = _Loop(model, task, settings, part, device, file, save_seconds)
         with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
             trained = loop.run(epochs, bar)
     if part.count > 1:
@@ -196,17 +197,17 @@ def train(
 
 
 def free_the_group() -> None:
-    """Let go of what still holds the process group.
+    """Free the objects that still hold the process group; call it before ``destroy_process_group``.
 
-    To be called before ``destroy_process_group``: DistributedDataParallel is part of a cycle, and where it is the last
-    to hold the group, freeing it waits for the group's threads while these may wait for Python's lock.
+    DistributedDataParallel is part of a reference cycle. If it is the last to hold the group, freeing it later waits
+    for the group's threads while those may wait for Python's lock.
     """
     gc.collect()
 
 
 @dataclass
 class _Progress:
-    """How far a run is, and what it has measured so far."""
+    """How far a run has got, and its measurements so far."""
 
     step: int = 0
     diverged: bool = False
@@ -214,22 +215,22 @@ class _Progress:
 
 
 class _Loop:
-    """The loop over epochs and steps, with its saving."""
+    """The loop over epochs and steps, with checkpoints."""
 
     def __init__(
-        self, model: nn.Module, task: Task, recipe: Recipe, part: Part, device: torch.device,
+        self, model: nn.Module, task: Task, settings: TrainingSettings, part: Part, device: torch.device,
         file: TrainingCheckpoint | None, save_seconds: float,
     ) -> None:  # fmt: skip
-        self.model, self.task, self.recipe, self.part, self.device = model, task, recipe, part, device
+        self.model, self.task, self.settings, self.part, self.device = model, task, settings, part, device
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimizer = torch.optim.SGD(
-            self.parameters, lr=recipe.schedule(0), momentum=recipe.momentum, weight_decay=recipe.weight_decay
+            self.parameters, lr=settings.schedule(0), momentum=settings.momentum, weight_decay=settings.weight_decay
         )
-        self.scheduler = ScheduleLR(self.optimizer, recipe.schedule)
-        self.average = None if recipe.ema_decay is None else WeightAverage(model, recipe.ema_decay)
-        half = recipe.mixed_precision and device.type == "cuda"
+        self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
+        self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
+        half = settings.mixed_precision and device.type == "cuda"
         self.half_type = torch.bfloat16 if half and torch.cuda.is_bf16_supported() else torch.float16
         self.autocast = torch.autocast(device.type, self.half_type) if half else nullcontext()
         self.scaler = torch.amp.GradScaler(device.type, enabled=half and self.half_type == torch.float16)
@@ -239,9 +240,9 @@ class _Loop:
             self._restore(saved)
 
     def run(self, log: EpochLog, bar: Any) -> Trained:
-        """All epochs that are left."""
+        """Run the remaining epochs."""
         now = self.progress
-        while now.step < self.recipe.schedule.total_steps and not now.diverged:
+        while now.step < self.settings.schedule.total_steps and not now.diverged:
             self._epoch(bar)
             if not now.diverged:
                 self._measure(log)
@@ -258,28 +259,28 @@ class _Loop:
             now.step += 1
             bar(now.step)
             ended = now.step % per_epoch == 0
-            if self._looks(ended) and not math.isfinite(self._mean_loss()):
+            if self._reads_loss(ended) and not math.isfinite(self._mean_loss()):
                 now.diverged = True
                 return
             if not ended and self._save_is_due():
                 self._save()
 
-    def _looks(self, ended: bool) -> bool:
-        """Whether to look at the loss now; a sum that was not finite once never is again."""
+    def _reads_loss(self, ended: bool) -> bool:
+        """Whether to read the loss now; a running sum that is once not finite stays so."""
         at_once = self.device.type == "cpu" and self.part.count == 1
-        return ended or at_once or self.progress.step % STEPS_BETWEEN_LOOKS == 0
+        return ended or at_once or self.progress.step % STEPS_BETWEEN_CHECKS == 0
 
     def _step(self, batch: Batch) -> None:
         """One update, by the gradient of the mean loss over the joint batch."""
         self.optimizer.zero_grad(set_to_none=True)
         with self.autocast:
             loss = self.task.loss(self.network, batch)
-        # The processes' gradients are averaged: parts of different size must count by their size.
+        # The gradients of the processes are averaged, so parts of different size must be weighted by their size.
         weighted = loss * (batch.size * self.part.count / batch.joint_size)
         self.scaler.scale(weighted).backward()  # type: ignore[no-untyped-call]
-        if self.recipe.max_norm is not None:
+        if self.settings.max_norm is not None:
             self.scaler.unscale_(self.optimizer)
-            nn.utils.clip_grad_norm_(self.parameters, self.recipe.max_norm)
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.max_norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.scheduler.step()
@@ -288,11 +289,11 @@ class _Loop:
         self.running += torch.stack([loss.detach().double() * batch.size, loss.new_tensor(batch.size).double()])
 
     def _measure(self, log: EpochLog) -> None:
-        """Put the epoch's training loss, and what the task measures, into the history."""
+        """Add the epoch's training loss and the task's measurements to the history."""
         done = self.progress.step // self.task.steps_per_epoch
-        found = {"train_loss": self._mean_loss(), "lr": self.recipe.schedule(self.progress.step - 1)}
+        found = {"train_loss": self._mean_loss(), "lr": self.settings.schedule(self.progress.step - 1)}
         self.running.zero_()
-        if done % self.recipe.evaluate_every == 0 or done == self.recipe.epochs:
+        if done % self.settings.evaluate_every == 0 or done == self.settings.epochs:
             found.update(self._evaluate())
         for name, value in found.items():
             self.progress.history.setdefault(name, []).append((float(done), value))
@@ -309,7 +310,7 @@ class _Loop:
         return {name: total / count for name, (total, count) in zip(totals, numbers.tolist(), strict=True)}
 
     def _share_buffers(self) -> None:
-        """Batch norm's statistics are those of the first process, as they are during training."""
+        """Give every process the batch norm statistics of the first, as during training."""
         for buffer in self.model.buffers() if self.part.count > 1 else ():
             dist.broadcast(buffer, 0)
 
@@ -323,7 +324,7 @@ class _Loop:
     def _save_is_due(self) -> bool:
         if self.part.count == 1:
             return time.monotonic() >= self.next_save
-        if self.progress.step % STEPS_BETWEEN_LOOKS:
+        if self.progress.step % STEPS_BETWEEN_CHECKS:
             return False
         answer = torch.tensor(float(time.monotonic() >= self.next_save), device=self.device)
         dist.broadcast(answer, 0)
@@ -348,7 +349,7 @@ class _Loop:
         self.next_save = time.monotonic() + self.save_seconds
 
     def _saved(self, file: TrainingCheckpoint) -> dict[str, Any] | None:
-        """What the first process reads, for all of them: the others may not see its disk."""
+        """The saved state, read by the first process for all: the others may not see its disk."""
         if self.part.count == 1:
             return file.load()
         found: list[Any] = [None, None]

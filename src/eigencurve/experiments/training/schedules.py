@@ -1,4 +1,4 @@
-"""The schedules of the image experiments, from plain settings."""
+"""Schedules of the deep-learning experiments, from plain settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:
-    """A number of intervals; ``"log T"`` and ``"log T + 1"`` are ⌊log2 T⌋, at least 1, and one more.
+    """The number of intervals: ``"log T"`` means ⌊log2 T⌋ (at least 1), ``"log T + 1"`` one more.
 
     >>> num_intervals("log T + 1", 39_100)
     16
@@ -49,9 +49,9 @@ def num_intervals(intervals: int | str, total_steps: int) -> int:
 
 
 def best_schedule(prepared: Spectrum, total_steps: int, lr: float) -> Schedule:
-    """The numerically best schedule of the quadratic loss with this spectrum, scaled so that its largest rate is lr.
+    """The numerically best schedule for the quadratic loss with this spectrum, scaled to the largest rate ``lr``.
 
-    The quadratic has noise σ² = 1 and initial error 1 in every direction, and rates up to 1/L.
+    The search assumes noise σ² = 1 and initial error 1 in every direction, and rates up to 1/L.
     """
     knots, rates = _best_curve(prepared, total_steps)
     largest = max(rates)

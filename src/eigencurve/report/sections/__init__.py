@@ -1,1 +1,1 @@
-"""The parts of a report, one a module: each explains what it shows before it shows it."""
+"""The sections of the report, one per module. Each explains its figures before it shows them."""

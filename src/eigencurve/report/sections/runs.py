@@ -1,4 +1,4 @@
-"""The part about finished runs: for every experiment and budget a figure and a table."""
+"""Section with finished runs: figures and a table for every experiment and budget."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from eigencurve.report.runs import TIME, Panel, Trial, prefers_higher, settings_
 from eigencurve.report.svg import inline_svg
 
 INTRODUCTION = (
-    "Finished runs from the store: mean ± standard deviation over the seeds, whose number stands in parentheses. Each"
-    " schedule is shown with those of its settings that did best on these very runs, which flatters the schedules with"
-    " more settings more. Diverged runs are counted and not averaged."
+    "Results of the finished runs in the store: mean ± standard deviation over seeds, with the number of seeds in"
+    " parentheses. Each schedule is shown at the settings that scored best on these same runs, which favours schedules"
+    " with more settings. Diverged runs are counted but not averaged."
 )
 
 
 def runs_section(panels: Sequence[Panel]) -> Section:
-    """Finished runs."""
+    """Build the section with finished runs."""
     blocks = [block for place, panel in enumerate(panels) for block in _panel_blocks(panel, f"runs{place}")]
     return Section("Training runs", [paragraph(INTRODUCTION), *blocks])
 
@@ -29,7 +29,7 @@ def _panel_blocks(panel: Panel, name: str) -> list[Markup]:
 
 
 def _shown_curves(panel: Panel) -> list[str]:
-    """At most two: the first that runs have, and that of the metric that settings were chosen by."""
+    """At most two curves: the first one, and the one of the metric that the best settings were chosen by."""
     names = list(dict.fromkeys(name for trial in panel.trials for name in trial.curves))
     return list(dict.fromkeys([*names[:1], *(name for name in names if name in panel.metrics[:1])]))
 
@@ -39,7 +39,7 @@ def _figure(panel: Panel, curve: str, name: str, title: str) -> Markup:
     label = curve.replace("_", " ") or (panel.metrics[0] if panel.metrics else "value")
     text = f"Line chart of {label} over {TIME} in {title}: {', '.join(shown)}."
     picture = inline_svg(curves_panel(shown, TIME, label), name, text)
-    return figure(picture, f"{title}: mean {label} of each schedule with its best settings.")
+    return figure(picture, f"{title}: mean {label} of each schedule at its best settings.")
 
 
 def _table(panel: Panel, title: str) -> Markup:
@@ -47,9 +47,9 @@ def _table(panel: Panel, title: str) -> Markup:
     caption = title
     if panel.metrics:
         way = "highest" if prefers_higher(panel.metrics[0]) else "lowest"
-        caption += f": of {panel.num_settings} settings tried, those with the {way} mean {panel.metrics[0]}"
+        caption += f": settings with the {way} mean {panel.metrics[0]}, out of {panel.num_settings} tried"
     if panel.common:
-        caption += f"; all with {settings_text(panel.common)}"
+        caption += f"; all runs with {settings_text(panel.common)}"
     return table(caption, ["schedule", "settings", *panel.metrics, "diverged"], rows, text_columns=2)
 
 

@@ -1,4 +1,4 @@
-"""The part about the schedule: curves beside those in common use, intervals, code."""
+"""Section about the schedule: its curve next to common schedules, its intervals, and code that uses it."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.preview import first_step_below
 from eigencurve.theory.candidates import usual_schedules
 
-# Shown beside the schedule: those that people use today.
+# Common schedules that are drawn for comparison.
 RIVALS = ("cosine", "linear", "step decay", "elastic step")
 INTERVALS = (
-    "Each interval serves one octave of the spectrum, the flattest directions first. Its length grows with the square"
-    " root of the number of eigenvalues there. The rate is the peak rate over a denominator that begins at 1 and grows"
-    " by the interval's slope with every step."
+    "Each interval serves one group of eigenvalues, the flattest directions first. By default its length is"
+    " proportional to the square root of the group's size. The learning rate is the peak rate divided by a denominator"
+    " that starts at 1 and grows by the interval's slope at every step."
 )
 AXES = {"linear": "linear", "log": "logarithmic"}
 
 
 def schedule_section(recipe: Recipe) -> Section:
-    """The curve beside its rivals at the same rate, its intervals, and the code that uses it."""
+    """Build the section about the schedule."""
     schedule = recipe.schedule
     body = schedule.schedule if isinstance(schedule, Warmup) else schedule
     blocks = [
         paragraph(
-            f"The learning rate of every step, with peak rate {schedule.lr:g} over {schedule.total_steps:,} steps,"
-            " beside schedules in common use with the same peak rate."
+            f"The learning rate over {schedule.total_steps:,} steps with a peak rate of {schedule.lr:g}, next to common"
+            " schedules with the same peak rate."
         ),
         facts(_facts(schedule)),
         _figures(recipe, _ends(schedule, body)),
     ]
     if isinstance(body, Eigencurve) and len(body.times) - 1 <= MOST_INTERVALS:
         blocks += [paragraph(INTERVALS), _interval_table(body)]
-    blocks += [paragraph("To train with it in PyTorch:"), code_block(snippet("torch", recipe))]
+    blocks += [paragraph("PyTorch code that trains with this schedule:"), code_block(snippet("torch", recipe))]
     return Section("The schedule", blocks)
 
 
@@ -48,13 +48,13 @@ def _facts(schedule: Schedule) -> list[tuple[str, str]]:
     pairs = [("first rate", f"{schedule(0):.4g}"), ("last rate", f"{schedule(schedule.total_steps - 1):.4g}")]
     for divisor in (2, 10):
         step = first_step_below(schedule, schedule.lr / divisor)
-        when = "never" if step is None else f"step {step:,} ({step / schedule.total_steps:.0%})"
-        pairs.append((f"below 1/{divisor} of the peak from", when))
+        when = "never" if step is None else f"from step {step:,} ({step / schedule.total_steps:.0%})"
+        pairs.append((f"below 1/{divisor} of the peak", when))
     return pairs
 
 
 def _ends(schedule: Schedule, body: Schedule) -> list[float]:
-    """Where the intervals of ``body`` meet, in steps of ``schedule``; none where they are too many to be told apart."""
+    """Steps of ``schedule`` where the intervals of ``body`` meet; empty if there are too many to tell apart."""
     if not isinstance(body, Eigencurve) or len(body.times) - 1 > MOST_INTERVALS:
         return []
     return [schedule.total_steps - body.total_steps + time for time in body.times[1:-1].tolist()]
@@ -65,7 +65,7 @@ def _figures(recipe: Recipe, ends: Sequence[float]) -> Markup:
     if recipe.subject is not None:
         usual = usual_schedules(recipe.subject.spectrum, recipe.total_steps, recipe.lr)
         shown |= {name: usual[name] for name in RIVALS if name not in shown}
-    marked = " Thin vertical lines: where one interval ends and the next begins." if ends else ""
+    marked = " Thin vertical lines separate the intervals." if ends else ""
     figures = []
     for scale, axis in AXES.items():
         text = f"Line chart of the learning rate over {recipe.total_steps:,} steps, {axis} axis: {', '.join(shown)}."
@@ -82,5 +82,5 @@ def _interval_table(curve: Eigencurve) -> Markup:
         share = f"{(end - start) / curve.total_steps:.2%}"
         rate = f"{curve(math.ceil(start)):.4g}"
         rows.append([str(i), f"{start:,.1f}", f"{end - start:,.1f}", share, f"{slope:.3e}", rate])
-    columns = ["interval", "from step", "steps", "share of the run", "slope", "rate at its start"]
-    return table("The intervals of the schedule", columns, rows)
+    columns = ["interval", "from step", "steps", "share of the run", "slope", "rate at start"]
+    return table("Intervals of the schedule", columns, rows)

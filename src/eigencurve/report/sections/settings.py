@@ -1,21 +1,21 @@
-"""The part about where everything comes from."""
+"""Section with the settings and package versions behind the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from eigencurve.report.page import Section, table
-from eigencurve.runs.store import Origin
+from eigencurve.runs.origin import Origin
 
 
 def settings_section(settings: Mapping[str, str], origin: Origin) -> Section:
-    """What the page was made from, and with."""
+    """Build the section with settings and versions."""
     versions = {**origin.versions, **({"revision": origin.revision} if origin.revision else {})}
     tables = [
         table(name, columns, [list(pair) for pair in pairs.items()], text_columns=2)
         for name, columns, pairs in (
             ("Settings", ("setting", "value"), settings),
-            ("Versions", ("of", "version"), versions),
+            ("Versions", ("package", "version"), versions),
         )
         if pairs
     ]

@@ -1,4 +1,4 @@
-"""The part about the spectrum: facts, octaves with error bars, the negative part, the table."""
+"""Section about the spectrum: facts, octaves with error bars, the negative part, and a table."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from eigencurve.spectrum.describe import SpectrumDescription, describe_spectrum
 from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
 
 INTRODUCTION = (
-    "An eigenvalue of the Hessian says how strongly the loss curves in one direction of the parameters. Most directions"
-    " of a network are nearly flat and a few are steep, and one learning rate has to suit them all: large enough to"
-    " move along the flat ones, small enough in the end not to shake in the steep ones. Each bar is the share of the"
-    " directions whose eigenvalue lies within a factor of two, an octave."
+    "An eigenvalue of the Hessian measures how strongly the loss curves along one direction in parameter space. In a"
+    " network most directions are nearly flat and a few are steep, and one learning rate has to suit them all: large"
+    " enough to make progress along the flat directions, and small enough at the end not to oscillate along the steep"
+    " ones. Each bar shows the share of eigenvalues in one octave, a range that spans a factor of two."
 )
 LETTERS = (
-    "κ = L/μ is how unequal the directions are. The extra term, (Σ √s)² over the shares s of the octaves, is how far"
-    " the guarantee for this schedule stays above the best rate that any method can have; 1 would be perfect."
+    "The condition number κ = L/μ measures how unequal the directions are. The extra term, (Σ √s)² over the shares s of"
+    " the octaves, is the factor between the theory's guarantee for this schedule and the best convergence rate of any"
+    " method; 1 is ideal."
 )
 NEGATIVE = (
-    " A few are to be expected where training stops near a minimum and not at it; their absolute value is used. Many,"
-    " or large ones, mean that this was measured far from a minimum and may not speak for the end of training."
+    " A few negative eigenvalues are normal, because training stops near a minimum, not at it; the schedule uses their"
+    " absolute value. Many or large ones mean that the spectrum was measured far from a minimum, so it may not describe"
+    " the end of training."
 )
 
 
 def spectrum_section(subject: Subject) -> Section:
-    """The eigenvalues by octaves."""
+    """Build the section about the spectrum."""
     described = describe_spectrum(subject.spectrum, subject.fraction_negative)
     blocks = [
         paragraph(INTRODUCTION),
@@ -36,7 +38,7 @@ def spectrum_section(subject: Subject) -> Section:
         _table(subject, described),
         paragraph(_origin(subject)),
     ]
-    return Section("How the loss curves", blocks)
+    return Section("Curvature of the loss", blocks)
 
 
 def _facts(described: SpectrumDescription) -> list[tuple[str, str]]:
@@ -46,7 +48,7 @@ def _facts(described: SpectrumDescription) -> list[tuple[str, str]]:
         ("smallest eigenvalue μ", f"{described.mu:.4g}"),
         ("largest eigenvalue L", f"{described.L:.4g}"),
         ("condition number κ", f"{described.kappa:.4g}"),
-        ("negative as measured", f"{described.fraction_negative:.2%}"),
+        ("measured negative", f"{described.fraction_negative:.2%}"),
         ("extra term", f"{described.extra_term:.2f}"),
         ("power-law exponent", law),
     ]
@@ -63,20 +65,20 @@ def _figures(subject: Subject, described: SpectrumDescription) -> list[Markup]:
         share = f"{subject.fraction_negative:.2%}"
         text = f"Bar chart on logarithmic axes: the negative eigenvalues, {share} of all, by octave of their size."
         picture = inline_svg(negative_panel(subject), "negative", text)
-        shown.append(figure(picture, f"The negative part alone, {share} of all eigenvalues, by size.{NEGATIVE}"))
+        shown.append(figure(picture, f"Negative eigenvalues, {share} of all, by absolute value.{NEGATIVE}"))
     return shown
 
 
 def _caption(subject: Subject) -> str:
-    caption = "Share of the eigenvalues per octave" + (", the weight decay added." if subject.weight_decay else ".")
+    caption = "Share of the eigenvalues per octave" + (", including the weight decay." if subject.weight_decay else ".")
     if subject.octaves is not None:
-        caption += " Error bars: one standard error, from the probes and from the steps together."
+        caption += " Error bars: one standard error, combined from the random probes and the Lanczos steps."
     if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
         return caption
     law = fit_power_law(subject.prepared)
     return caption + (
-        f" The line is the likeliest power law, exponent {law.alpha:.2f}; the shares of eigenvalues below any value"
-        f" differ from its by at most {law.distance or 0.0:.1%} of all."
+        f" The line is the maximum-likelihood power law, exponent {law.alpha:.2f}; its cumulative distribution differs"
+        f" from the measured one by at most {law.distance or 0.0:.1%}."
     )
 
 
@@ -88,16 +90,16 @@ def _table(subject: Subject, described: SpectrumDescription) -> Markup:
         for i, low, share in zip(octaves.index.tolist(), octaves.lower.tolist(), octaves.share.tolist(), strict=True)
     ]
     columns = ["octave", "from", "to", "share", *(["standard error"] if errors else [])]
-    return table("The octaves that have eigenvalues", columns, rows)
+    return table("Octaves that contain eigenvalues", columns, rows)
 
 
 def _origin(subject: Subject) -> str:
-    if isinstance(subject.shape, PowerLaw):
-        return "This spectrum is assumed, not measured: a power law on [μ, L]."
+    if isinstance(subject.raw, PowerLaw):
+        return "This spectrum is a power law on [μ, L], assumed and not measured."
     known = subject.measurement
     if known is None:
-        return "Its file does not say how this spectrum was measured, so there are no error bars."
+        return "The file of this spectrum does not record how it was measured, so there are no error bars."
     text = f"Measured with {known.num_products} Hessian products, {known.num_distinct} distinct nodes; {known.why}."
     if subject.octaves is None:
-        text += f" Its error bars are for another weight decay, {known.weight_decay:g}, and not shown."
+        text += f" Its error bars are not shown, because they belong to another weight decay ({known.weight_decay:g})."
     return text

@@ -1,0 +1,68 @@
+"""Compare schedules on a spectrum by the loss each is expected to reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eigencurve import _check
+from eigencurve.planning.subject import Subject
+from eigencurve.schedules.base import Schedule
+from eigencurve.theory.candidates import usual_schedules
+from eigencurve.theory.comparison import Comparison
+from eigencurve.theory.quadratic import NoisyQuadratic
+
+NUMERICALLY_BEST = "numerically best"
+
+
+def compare_schedules(
+    subject: Subject,
+    total_steps: int,
+    noise: float = 1.0,
+    initial_error: float = 1.0,
+    momentum: float = 0.0,
+    lr: float | None = None,
+    max_lr: float | None = None,
+    best: bool = False,
+    own: Mapping[str, Schedule] | None = None,
+) -> Comparison:
+    """Compare the common schedules, and any of your own, on the noisy quadratic with the subject's spectrum.
+
+    Args:
+        subject: Spectrum to compare on.
+        total_steps: Number of steps T of every schedule.
+        noise: Gradient noise σ².
+        initial_error: Initial error λ_j (w_0j - w_*j)², the same in every coordinate.
+        momentum: Momentum of heavy-ball SGD.
+        lr: Peak learning rate of all schedules. With None, each schedule runs at its own best peak rate.
+        max_lr: Largest learning rate allowed. With None, it is 2 (1 + m)/L, or ``lr`` if that is higher.
+        best: Whether to search for the numerically best schedule as well. Not available with momentum.
+        own: Further schedules of T steps, by name. Their rates stay unchanged if you pass ``lr``; otherwise they are
+            tuned like the others.
+    """
+    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum)
+    limit = 2 * (1 + momentum) / subject.spectrum.L if max_lr is None else max_lr
+    peak = limit if lr is None else _check.positive("compare", "lr", lr)
+    schedules = {**usual_schedules(subject.spectrum, total_steps, peak), **(own or {})}
+    compared = problem.compare(schedules, max_lr, tune_lr=lr is None)
+    if not best:
+        return compared
+    found = problem.search_best(total_steps, compared.max_lr).schedule
+    with_best = {**{row.name: row.schedule for row in compared.rows}, NUMERICALLY_BEST: found}
+    return problem.compare(with_best, compared.max_lr)
+
+
+def comparison_fields(compared: Comparison) -> dict[str, Any]:
+    """Convert a comparison to plain values, ready for JSON."""
+    return {
+        "total_steps": compared.total_steps,
+        "max_lr": compared.max_lr,
+        "lower_bound": compared.lower_bound,
+        "rows": [
+            {
+                "name": row.name, "status": row.status, "peak_lr": row.peak, "loss": row.loss, "bias": row.bias,
+                "variance": row.variance, "gap": row.gap,
+            }
+            for row in compared.rows
+        ],
+    }  # fmt: skip

@@ -1,0 +1,79 @@
+"""Section with the expected losses, the certificate, and the best rates."""
+
+from __future__ import annotations
+
+from eigencurve.figures.losses import losses_figure
+from eigencurve.figures.rates import rates_figure
+from eigencurve.planning.comparison import NUMERICALLY_BEST
+from eigencurve.planning.subject import Subject
+from eigencurve.report.page import Markup, Section, figure, note, paragraph, table
+from eigencurve.report.svg import inline_svg
+from eigencurve.theory.comparison import Comparison, ComparisonRow
+
+MOST_CURVES = 6
+
+
+def comparison_section(subject: Subject, compared: Comparison, noise: float, lr: float) -> Section:
+    """Build the section that compares schedules.
+
+    Args:
+        subject: Spectrum that the schedules are compared on.
+        compared: Expected losses of the schedules.
+        noise: Gradient noise σ² of the comparison.
+        lr: Peak learning rate of the schedule that the report is about.
+    """
+    limit = 2 / subject.spectrum.L
+    blocks = [
+        paragraph(
+            "On a quadratic loss with this spectrum and gradient noise of covariance σ²H"
+            f" (σ² = {noise:g}), the expected final loss of SGD can be computed exactly for any schedule. Each schedule"
+            f" runs at its best peak rate up to {compared.max_lr:.4g}. The certificate is a lower bound: no schedule"
+            " with rates up to that limit can have a lower expected loss. The distance to it is the most that a better"
+            " schedule could gain."
+        )
+    ]
+    if lr > limit:
+        blocks.append(
+            note(
+                f"The schedule above has a peak rate of {lr:g}, which is higher than 2/L = {limit:.4g}. Plain SGD"
+                " diverges on this quadratic at such rates. Networks often tolerate them, because their curvature"
+                " adapts to the rate; the quadratic does not model that part of training."
+            )
+        )
+    return Section(
+        "Comparison with other schedules", [*blocks, _figure(compared), _table(compared), _best_rates(compared)]
+    )
+
+
+def _finite(compared: Comparison) -> list[ComparisonRow]:
+    return [row for row in compared.rows if row.loss is not None]
+
+
+def _figure(compared: Comparison) -> Markup:
+    losses = ", ".join(f"{row.name} {row.loss:.4g}" for row in _finite(compared))
+    bound = "" if compared.lower_bound is None else f" Certificate: {compared.lower_bound:.4g}."
+    picture = inline_svg(losses_figure(compared), "losses", f"Bar chart of expected losses: {losses}.{bound}")
+    return figure(picture, "Expected losses, the lowest on top. No schedule can end to the left of the dashed line.")
+
+
+def _table(compared: Comparison) -> Markup:
+    rows = [_cells(row) for row in compared.rows]
+    if compared.lower_bound is not None:
+        rows.append(["certificate", f"{compared.max_lr:.4g}", f"{compared.lower_bound:.5g}", "", "", ""])
+    columns = ["schedule", "peak rate", "expected loss", "bias", "variance", "above the certificate"]
+    return table(f"Expected loss per parameter after {compared.total_steps:,} steps", columns, rows)
+
+
+def _cells(row: ComparisonRow) -> list[str]:
+    if row.loss is None:
+        return [row.name, f"{row.peak:.4g}", row.status, "", "", ""]
+    gap = "" if row.gap is None else f"{row.gap:.2%}"
+    return [row.name, f"{row.peak:.4g}", f"{row.loss:.5g}", f"{row.bias:.4g}", f"{row.variance:.4g}", gap]
+
+
+def _best_rates(compared: Comparison) -> Markup:
+    best = _finite(compared)[:MOST_CURVES]
+    shown = {row.name: row.schedule for row in sorted(best, key=lambda row: row.name != NUMERICALLY_BEST)}
+    text = f"Line chart of learning rates on a logarithmic axis, each schedule at its best rate: {', '.join(shown)}."
+    picture = inline_svg(rates_figure(shown, "log"), "tuned", text)
+    return figure(picture, f"Learning rates of the {len(shown)} best schedules, each at its best peak rate.")

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+import pytest
+from tests.report.test_runs import store  # noqa: F401 -- a fixture
+from typer.testing import CliRunner
+
+from eigencurve.cli import app
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+
+
+def test_the_command_writes_the_page(tmp_path, monkeypatch, store):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    words = ["report", "--power-law", "1.5", "--kappa", "1e3", "--steps", "60", "--no-best", "--store", str(store.path)]
+    result = CliRunner().invoke(app, [*words, "-o", "r.html"])
+    assert result.exit_code == 0, result.stderr
+    page = Path("r.html").read_text()
+    assert "Training runs" in page
+    assert "Comparison with other schedules" in page
+    printed = CliRunner().invoke(app, [*words, "-o", "-"])
+    assert printed.stdout == page.replace("-o r.html", "-o -")
+    assert CliRunner().invoke(app, [*words, "-o", "r.html"]).exit_code == 2

@@ -1,0 +1,176 @@
+"""What a shell expects of every command."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from eigencurve.cli import app
+from eigencurve.commands.shell import COMMANDS, load, print_error
+from eigencurve.spectrum.zoo import ZOO
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"torch", "matplotlib", "streamlit", "numba", "scipy", "jax", "keras", "transformers", "lightning"}
+MAIN = [sys.executable, "-m", "eigencurve.cli"]
+
+
+def invoke(*words, **settings):
+    return CliRunner().invoke(app, list(words), **settings)
+
+
+def commands():
+    """Every command with its words: also those of groups."""
+    for name in COMMANDS:
+        command = load(name)
+        yield (name,), command
+        for inner, sub in getattr(command, "commands", {}).items():
+            yield (name, inner), sub
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("shcedule",), ()])
+def test_starting_loads_nothing_heavy(words):
+    code = (
+        "import json, sys\nfrom eigencurve.cli import app\n"
+        "try:\n    app()\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(json.loads(result.stderr.splitlines()[-1]))
+
+
+def test_the_list_of_commands_says_what_each_says_itself():
+    for name, line in COMMANDS.items():
+        assert load(name).help.splitlines()[0] == line
+    listed = invoke("--help").stdout
+    for name, line in COMMANDS.items():
+        assert line in listed, name
+    assert invoke().stdout == listed
+
+
+def test_every_command_has_help_with_examples_that_parse():
+    for words, command in commands():
+        result = invoke(*words, "--help")
+        assert result.exit_code == 0
+        assert "Example" in result.stdout, words
+        assert "Usage: eigencurve " + " ".join(words) in result.stdout
+        for example in examples(command.help):
+            parse(example)
+
+
+def examples(text):
+    return [line.strip() for line in text.splitlines() if line.strip().startswith(("eigencurve ", "cat "))]
+
+
+def parse(line):
+    """Parse an example without running it: a wrong option or a missing argument raises."""
+    words = shlex.split(line.partition("#")[0])
+    words = words[words.index("eigencurve") + 1 :]
+    if words[0].startswith("-"):
+        return
+    command = load(words[0])
+    rest = words[1:]
+    while getattr(command, "commands", None) and rest and rest[0] in command.commands:
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_context(words[0], rest)
+
+
+def test_the_examples_of_the_page_parse():
+    blocks = (ROOT / "docs" / "cli.md").read_text().split("```")[1::2]
+    lines = [line for block in blocks for line in block.splitlines() if line.strip().startswith("eigencurve ")]
+    assert {shlex.split(line)[1] for line in lines} >= set(COMMANDS)
+    for line in lines:
+        parse(line)
+    for example in examples(invoke("--help").stdout):
+        parse(example)
+    with pytest.raises(Exception, match="--stepz"):
+        parse("eigencurve schedule --stepz 5")
+
+
+@pytest.mark.parametrize("words", [("--debug", "zoo", "show", "x"), ("zoo", "show", "x", "--debug")])
+def test_debug_shows_where_an_error_comes_from(words):
+    with pytest.raises(ValueError, match="'name' must be one of"):
+        invoke(*words, catch_exceptions=False)
+    assert invoke("zoo", "show", "x").exit_code == 2
+    assert invoke("schedule", "--stepz", "--debug").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ValueError("a\nb"), 2, "error: a b"),
+        (TypeError("no"), 2, "error: no"),
+        (ImportError("needs x: pip install x"), 1, "error: needs x: pip install x"),
+        (OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device"),
+        (FileNotFoundError(2, "No such file", "a.npz"), 1, "error: a.npz: no such file or folder"),
+        (KeyError("k"), 1, "error: KeyError: 'k' (pass --debug for the traceback)"),
+        (RuntimeError(), 1, "error: RuntimeError: (pass --debug for the traceback)"),
+    ],
+)
+def test_errors_and_their_codes(error, code, text, capsys):
+    assert print_error(error) == code
+    assert capsys.readouterr().err == text + "\n"
+
+
+def test_ctrl_c_ends_with_one_line_and_130(tmp_path):
+    script = (
+        "import os, signal, sys\nimport eigencurve.commands.zoo as zoo\n"
+        "zoo.zoo_subject = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from eigencurve.cli import app\napp(['zoo', 'show', 'x'])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 130
+    assert result.stderr == "Interrupted.\n"
+    assert signal.SIGINT
+
+
+def test_a_closed_pipe_is_no_error():
+    shell = f"{shlex.join(MAIN)} schedule --kind linear --steps 200000 --csv | head -n 2"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert result.stdout == "step,lr\n0,0.1\n"
+    assert "Traceback" not in result.stderr
+
+
+def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted():
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    for more in ({}, {"NO_COLOR": "1"}):
+        result = subprocess.run([*MAIN, "zoo"], capture_output=True, text=True, env={**environment, **more})
+        assert result.returncode == 0
+        assert "\x1b" not in result.stdout + result.stderr
+
+
+def complete(words, monkeypatch):
+    line = f"eigencurve {words}"
+    for name, value in {
+        "_EIGENCURVE_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
+    }.items():
+        monkeypatch.setenv(name, value)
+    return invoke().stdout.split()
+
+
+def test_the_shell_completes_names_files_and_kinds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "resnet.npz").write_bytes(b"")
+    (tmp_path / "readme.md").write_text("")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "late.json").write_text("")
+    assert complete("sch", monkeypatch) == ["schedule"]
+    assert complete("schedule res", monkeypatch) == [*(n for n in ZOO if n.startswith("res")), "resnet.npz", "results/"]
+    assert complete("schedule results/", monkeypatch) == ["results/late.json"]
+    assert complete("schedule --kind cos", monkeypatch) == ["cosine", "cosine_power"]
+    assert complete("schedule --code t", monkeypatch) == ["torch", "transformers"]
+    assert complete("zoo show resnet20", monkeypatch) == ["resnet20_cifar10"]
+    assert "--steps-per-epoch" in complete("compare --steps", monkeypatch)
+
+
+def test_an_exit_of_a_command_is_kept():
+    assert isinstance(app, typer.Typer)
+    assert invoke("--version").exit_code == 0

@@ -1,0 +1,43 @@
+import pytest
+from tests.experiments.engine.toy import Toy
+
+from eigencurve.experiments.engine.request import Request, Workers
+from eigencurve.experiments.engine.winners import ReportedMetrics, find_winners, mean_curve, settings_text, trials_of
+from eigencurve.runs.store import Outcome
+
+SEVERAL = [Outcome({"a": 1.0}, curves={"loss": ((1.0, 2.0), (2.0, 4.0))}),
+           Outcome({"a": 3.0}, curves={"loss": ((1.0, 4.0), (2.0, 6.0))}),
+           Outcome({}, diverged=True, curves={"loss": ()})]  # fmt: skip
+
+
+def test_winners_come_with_their_trials(tmp_path):
+    request = Request(tmp_path / "s.sqlite", Workers(1, "sequential"))
+    grids = {"searched": [{"x": x} for x in (0, 2)], "single": [{"x": 1}]}
+    toy = Toy(str(tmp_path / "log"))
+    searched, single = find_winners(toy, grids, (10,), (20, 21), request, ReportedMetrics(("score",), {}))
+    assert (searched.settings, searched.num_tried) == ({"x": 2}, 2)
+    assert searched.chosen == pytest.approx(1.010)
+    assert searched.chosen_text(3) == "1.010 (best of 2)"
+    assert (single.chosen, single.chosen_text(3)) == (None, "–")
+    assert searched.to_dict()["trials"]["score"] == pytest.approx([1.020, 1.021])
+    assert searched.to_dict()["diverged"] == 0
+
+
+def test_diverged_runs_are_counted_and_enter_no_mean():
+    assert trials_of({}, SEVERAL, "a").values == (1.0, 3.0)
+    assert trials_of({}, SEVERAL, "a").num_diverged == 1
+    assert mean_curve(SEVERAL, "loss", factor=10.0) == ([1.0, 2.0], [30.0, 50.0])
+    assert mean_curve(SEVERAL[2:], "loss") == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"lr": 0.3, "min_lr": None}, "lr 0.3, last rate free"),
+        ({"lr": 0.1, "intervals": "log T", "factor": 2.0}, "lr 0.1, log T intervals, factor 2"),
+        ({"lr": 0.1, "r": 2**-0.5}, "lr 0.1, r 0.707"),
+        ({"lr": 0.1, "ema_decay": 0.95, "alpha": 2.0}, "lr 0.1, α 0.95"),
+    ],
+)
+def test_searched_settings_in_words(settings, text):
+    assert settings_text(settings) == text

@@ -1,0 +1,17 @@
+"""Small image data for the tests of the image experiments."""
+
+import numpy as np
+import torch
+
+from eigencurve import Spectrum
+from eigencurve.experiments.data.images import ImageSet
+
+SPECTRUM = Spectrum([-0.1, 0.0, 0.01, 0.3, 5.0], [0.2, 0.5, 0.2, 0.09, 0.01])
+
+
+def images(num, seed=0, classes=10):
+    rng = np.random.default_rng(seed)
+    labels = torch.from_numpy(rng.integers(0, classes, num))
+    pixels = rng.integers(0, 200, (num, 3, 32, 32), dtype=np.uint8)
+    pixels[:, 0] += (5 * labels.numpy()[:, None, None]).astype(np.uint8)
+    return ImageSet(torch.from_numpy(pixels), labels, classes, "noise")

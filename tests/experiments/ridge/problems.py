@@ -1,0 +1,13 @@
+"""A random ridge regression problem for the tests."""
+
+import numpy as np
+
+from eigencurve.experiments.data.libsvm import SparseRows
+from eigencurve.experiments.ridge.experiment import RidgeProblem
+
+
+def problem(num_rows=60, num_columns=7, alpha=1e-3, seed=0):
+    rng = np.random.default_rng(seed)
+    matrix = rng.standard_normal((num_rows, num_columns)) * (rng.random((num_rows, num_columns)) < 0.5) / 2
+    matrix[0, 0] = 1.0
+    return RidgeProblem(SparseRows.from_dense(matrix, rng.choice([-1.0, 1.0], num_rows)), alpha)

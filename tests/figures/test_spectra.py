@@ -1,0 +1,32 @@
+import pytest
+from tests.report.measured import measured_subject
+
+import eigencurve as ec
+from eigencurve.planning.subject import law_subject
+from eigencurve.spectrum.groups import group
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from eigencurve.figures.spectra import draw_negative, octave_figure, octave_panel, spectrum_figure
+
+LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
+
+
+def test_a_spectrum_figure_has_a_bar_per_octave():
+    figure = spectrum_figure(LAW.spectrum(300))
+    assert len(figure.axes[0].patches) == len(ec.group(LAW))
+
+
+def test_octaves_are_drawn_with_their_error_bars_and_law():
+    axes = octave_panel(measured_subject()).axes[0]
+    labels = axes.get_legend_handles_labels()[1]
+    assert {"share of the octave", "standard error", "Lanczos nodes"} <= set(labels)
+    assert len(axes.patches) == len(group(measured_subject().prepared))
+    assert len(octave_figure(measured_subject()).axes) == 2
+    negative = octave_figure(measured_subject()).axes[1]
+    assert sum(bar.get_height() for bar in negative.patches) == pytest.approx(measured_subject().fraction_negative)
+    assert len(octave_figure(law_subject(1.5, 100)).axes) == 1
+
+
+def test_a_spectrum_without_negative_eigenvalues_has_no_negative_part():
+    with pytest.raises(ValueError, match="'subject' must be a spectrum with negative eigenvalues"):
+        draw_negative(None, law_subject(1.5, 100))

@@ -1,0 +1,42 @@
+import json
+
+import pytest
+
+import eigencurve as ec
+from eigencurve.planning.comparison import NUMERICALLY_BEST, compare_schedules, comparison_fields
+from eigencurve.planning.subject import law_subject
+
+LAW = law_subject(1.5, 1e3)
+Q = ec.NoisyQuadratic(LAW.spectrum, 5.0, 2.0)
+
+
+def test_each_schedule_is_tuned_unless_a_rate_is_given():
+    own = {"mine": ec.linear(40, 0.123)}
+    tuned = compare_schedules(LAW, 40, 5.0, 2.0, own=own)
+    fixed = compare_schedules(LAW, 40, 5.0, 2.0, lr=0.1, own=own)
+    assert fixed["mine"].peak == 0.123
+    assert fixed["cosine"].loss == pytest.approx(Q.expected_loss(ec.cosine(40, 0.1)))
+    assert tuned["cosine"].loss == pytest.approx(Q.compare({"c": ec.cosine(40, 0.1)}, tune_lr=True)["c"].loss, rel=1e-6)
+    assert all(tuned[row.name].loss <= row.loss * (1 + 1e-6) for row in fixed.rows if row.name != "mine")
+    with pytest.raises(ValueError, match="compare: 'lr' must be > 0"):
+        compare_schedules(LAW, 40, lr=0.0)
+
+
+def test_the_numerically_best_schedule_comes_first():
+    compared = compare_schedules(LAW, 40, 5.0, 2.0, best=True)
+    assert compared.rows[0].name == NUMERICALLY_BEST
+    assert compared.rows[0].gap >= 0
+
+
+def test_with_momentum_there_is_no_bound_and_a_higher_limit():
+    compared = compare_schedules(LAW, 40, momentum=0.5)
+    assert compared.lower_bound is None
+    assert compared.max_lr == pytest.approx(2 * 1.5 / LAW.spectrum.L)
+
+
+def test_the_fields_are_plain_values():
+    compared = compare_schedules(LAW, 40, lr=10.0, max_lr=10.0)
+    fields = comparison_fields(compared)
+    assert json.loads(json.dumps(fields, allow_nan=False)) == fields
+    assert [row["name"] for row in fields["rows"]] == [row.name for row in compared.rows]
+    assert fields["rows"][-1]["status"] == "diverged"
