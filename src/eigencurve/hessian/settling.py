@@ -53,8 +53,8 @@ class Settling:
         earlier = [j for j in self.step_counts(k) if COMPARED_FROM * k <= j < k]
         if not earlier or earlier[0] > 0.85 * k:
             return math.inf
-        curve = self._curve(alphas, betas)
-        return max(float(np.abs(self._curve(alphas[:j], betas[:j]) - curve).max()) for j in earlier)
+        curve = self.curve(alphas, betas)
+        return max(float(np.abs(self.curve(alphas[:j], betas[:j]) - curve).max()) for j in earlier)
 
     def sharpened(self, alphas: Array, betas: Array, exact: bool = False) -> Sharpened:
         """Sharpened spectrum of a tridiagonal, with its counted eigenvalues; an exact one has nothing to sharpen."""
@@ -68,7 +68,8 @@ class Settling:
             )
         return self._spectra[key]
 
-    def _curve(self, alphas: Array, betas: Array) -> Array:
+    def curve(self, alphas: Array, betas: Array) -> Array:
+        """Logarithm of f(t)/f(0) for the schedule of a tridiagonal, for every step t."""
         key = _key(alphas, betas)
         if key not in self._curves:
             self._curves[key] = log_curve(self.sharpened(alphas, betas).spectrum, self.weight_decay, self.total_steps)

@@ -23,12 +23,11 @@ from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.hessian.estimate import estimate_spectrum
-from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import spectrum_bytes
-from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
+from eigencurve.spectrum.quadrature import gauss_quadrature
 
 SEED = 0
 WEIGHT_DECAY = 5e-4
@@ -149,9 +148,8 @@ def _log_curve(spectrum: Spectrum) -> Array:
     return log_curve(spectrum, WEIGHT_DECAY, TYPICAL_STEPS)
 
 
-def _sharpened(alphas: Array, betas: Array) -> Spectrum:
-    run = make_run(alphas, betas, False, torch.float32)
-    return sharpen(*without_copies(run, torch.float32), scale=WEIGHT_DECAY)
+def _sharpened(alphas: Array, betas: Array, dim: int) -> Spectrum:
+    return Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32, dim).sharpened(alphas, betas).spectrum
 
 
 def table_of(rows: list[ProductsRow]) -> str:
