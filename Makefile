@@ -1,4 +1,4 @@
-# Every target makes and fills .venv by itself: Python 3.11 or newer, pip and make are all it takes.
+# Every target creates .venv if needed. Requirements: Python 3.11 or newer, pip and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,20 +8,20 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help studio install test test-random lint types check bench bench-peers demo docs pictures tape clean
 .DEFAULT_GOAL := help
 
-help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-install: $(VENV)/.installed ## make .venv and install the project with all that its tests need
+install: $(VENV)/.installed ## create .venv with everything that development needs
 
-# Two test processes, one thread each: more threads than cores make small matrices slow.
+# Two test processes with one thread each: with more threads than cores, small matrices are slow.
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
-test: install ## run the tests, doctests included; the same random examples every time
+test: install ## run the tests and doctests, with the same random examples every time
 	$(BIN)/python -m pytest --numprocesses 2
 
 test-random: export OPENBLAS_NUM_THREADS := 1
@@ -29,14 +29,14 @@ test-random: export OMP_NUM_THREADS := 1
 test-random: install ## run the tests with new random examples in the property tests
 	$(BIN)/python -m pytest --numprocesses 2 --hypothesis-profile random
 
-lint: install ## ruff: lint and format, without changing anything
+lint: install ## check lint and formatting with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: install ## mypy --strict on src
+types: install ## check types with mypy --strict
 	$(BIN)/mypy --strict src
 
-check: lint types ## all that CI runs: lint, types, tests
+check: lint types ## run everything that CI runs: lint, types, tests
 	$(MAKE) test
 
 $(VENV)/.demo: pyproject.toml constraints.txt
@@ -44,7 +44,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo ## measure a small network's spectrum and race its schedule on handwritten digits
+demo: $(VENV)/.demo ## measure a small network, compute its schedule, and compare it with four others
 	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
@@ -52,14 +52,14 @@ $(VENV)/.studio: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[studio]'
 	@touch $@
 
-studio: $(VENV)/.studio ## the interactive page, on this machine alone
+studio: $(VENV)/.studio ## open the interactive page on this machine
 	$(BIN)/eigencurve studio
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
 	@touch $@
 
-bench: $(VENV)/.bench ## time the core against its transcriptions and against torch; prints ratios
+bench: $(VENV)/.bench ## run the benchmarks; they print ratios
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.theory
 	$(BIN)/python -m benchmarks.ridge
@@ -72,12 +72,12 @@ PEERS := .venv-peers
 $(PEERS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --editable '.[torch]' einops einconv opt_einsum linear_operator unfoldNd tqdm
-	@# without their dependencies: one asks for torchvision, which nothing here needs
+	@# without their dependencies: one of them requires torchvision, which is not needed
 	$(PEERS)/bin/python -m pip install --quiet --no-deps pyhessian==0.1 hessian-eigenthings==1.0.0a4 \
 	  curvlinops-for-pytorch==3.0.1 backpack-for-pytorch==1.7.1
 	@touch $@
 
-bench-peers: $(PEERS)/.installed ## Hessian products and density runs beside the peers', in their own environment
+bench-peers: $(PEERS)/.installed ## compare Hessian products and density runs with other packages
 	$(PEERS)/bin/python -m benchmarks.peers
 
 $(VENV)/.docs: pyproject.toml constraints.txt
@@ -86,14 +86,14 @@ $(VENV)/.docs: pyproject.toml constraints.txt
 	@touch $@
 
 docs: export NO_MKDOCS_2_WARNING := 1
-docs: $(VENV)/.docs ## build the documentation into site/, with warnings as errors
+docs: $(VENV)/.docs ## build the documentation site in site/
 	$(BIN)/mkdocs build --strict --quiet
-	@echo "site/index.html; to look at it with search: $(BIN)/mkdocs serve"
+	@echo "site/index.html; with search: $(BIN)/mkdocs serve"
 
-pictures: $(VENV)/.docs ## draw the documentation's pictures anew
+pictures: $(VENV)/.docs ## draw the figures of the documentation
 	$(BIN)/python docs/_make/pictures.py
 
-tape: ## record the tape of a first use anew: a fresh clone and environment, minutes
+tape: ## record the command-line walkthrough in a fresh clone (minutes)
 	$(PYTHON) docs/_make/tape.py
 
 clean: ## remove .venv and caches

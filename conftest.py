@@ -1,3 +1,3 @@
-"""What pytest must not import here: Keras takes its backend when it is imported, and tests use two of them."""
+"""Files that pytest must not import: Keras chooses its backend at import, and the tests use two backends."""
 
 collect_ignore = ["src/eigencurve/adapters/keras.py", "tests/adapters/keras_loops.py"]
