@@ -17,13 +17,14 @@ from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, 
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
+from eigencurve.hessian.probe_error import probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settings import FUNCTION, EstimateSettings
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.measurement import MeasurementRecord
-from eigencurve.spectrum.quadrature import gauss_quadrature
+from eigencurve.spectrum.quadrature import Sharpened, gauss_quadrature
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 
@@ -46,8 +47,10 @@ class SpectrumEstimate(MeasurementRecord):
         reason: Why the run stopped: ``"settled"``, ``"num_steps"``, or ``"exact"`` if a small problem was solved
             completely.
         moved: Largest |ln f'/f| between the schedules of the last quarter of the steps.
-        weight_decay, total_steps: Settings of the schedule behind ``octaves`` and ``moved``.
+        weight_decay, total_steps: Settings of the schedule behind ``octaves``, ``moved`` and ``across``.
         seconds: Duration in seconds; after a resume, the time since the resume.
+        counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
+        across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|.
     """
 
     spectrum: Spectrum
@@ -244,7 +247,16 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         total_steps=settings.total_steps,
         plan=loop.plan,
         seconds=seconds,
+        counted=_distinct(probes, loop.operator.dtype),
+        across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
     )
+
+
+def _distinct(probes: list[Sharpened], dtype: torch.dtype) -> Array:
+    """The counted eigenvalues of all probes in ascending order, each once."""
+    found = np.sort(np.concatenate([probe.counted for probe in probes]))
+    apart = np.diff(found, prepend=-np.inf) > 1e3 * torch.finfo(dtype).eps * np.abs(found).max(initial=0.0)
+    return frozen(found[apart])
 
 
 def _earlier(runs: list[LanczosRun], settling: Settling) -> list[Spectrum]:

@@ -15,7 +15,6 @@ from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.basis import Basis, dot
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
-from eigencurve.spectrum.quadrature import gauss_quadrature
 
 BoolArray = NDArray[np.bool_]
 

@@ -12,8 +12,9 @@ from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.quadrature import Sharpened
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
-
-CHANGE = 1.0
+# Part of the change over the last quarter of the steps that counts as an error. Chosen on 100 random matrices so that
+# 68 to 80 % of the octaves are within one standard error.
+CHANGE = 0.5
 
 
 def octave_shares(
@@ -21,13 +22,13 @@ def octave_shares(
 ) -> OctaveShares:
     r"""Share of each octave, with a standard error.
 
-    Counted eigenvalues have no sampling error. Let R = 1 - n/d be the share of the d - n eigenvalues that are not counted.
-    A probe that is uniform on the sphere sees a group of share r of them with a beta distribution of variance
+    Counted eigenvalues have no sampling error. Let R = 1 - n/d be the share of the d - n others. A probe that is
+    uniform on the sphere sees a group of share r among them with a beta distribution of variance
 
     .. math:: R^2\, \frac{2 f (1 - f)}{d - n + 2}, \qquad f = r / R.
 
-    The mean of n probes has 1/n of that variance, or the observed variance of the probes if it is larger. The squared
-    change over the last quarter of the steps is added to the variance.
+    The mean of n probes has 1/n of that variance, or the observed variance of the probes if it is larger. Half the
+    change over the last quarter of the steps is added, squared, to the variance.
 
     Args:
         spectrum: Estimated spectrum, the mean of ``probes``.

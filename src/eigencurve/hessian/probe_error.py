@@ -18,9 +18,9 @@ NUM_PAIRS = 15
 def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: int, dim: int) -> float:
     r"""Typical largest |ln f/g| between the schedules f and g of two estimates from other probes.
 
-    From n probes, the weight of m eigenvalues in an octave is distributed as :math:`\chi^2_{nm}/(nm)` times their share.
-    Counted eigenvalues have no such error. The weights of the estimate are redrawn octave by octave, 15 times for each
-    side, and the median distance of the schedules is returned.
+    With n probes, the weight of m eigenvalues in an octave is their share times a :math:`\chi^2_{nm}/(nm)` variable.
+    Counted eigenvalues have no such error. The weights of the estimate are redrawn octave by octave for 15 pairs, and
+    the median distance between the schedules of a pair is returned.
 
     Args:
         probes: Sharpened spectrum of each probe.

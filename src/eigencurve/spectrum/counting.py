@@ -1,9 +1,9 @@
 r"""Eigenvalues that can be counted: converged, isolated Gauss nodes, each of which is one eigenvalue.
 
-From one random probe, the weight of a single eigenvalue is :math:`\chi^2_1`-distributed around 1/d: it is off by a factor
-of ten as often as not by a factor of two. But a Ritz value that has converged to an isolated eigenvalue *is* that
-eigenvalue, so its weight in the density is exactly 1/d. Only the rest of the spectrum has to be weighted by the probe.
-This is the deflation of Chen and Hallman, "Krylov-aware stochastic trace estimation", arXiv:2205.01736.
+With one random probe, the weight of a single eigenvalue is 1/d times a :math:`\chi^2_1` variable, which is below 0.1 or
+above 2.7 in a third of all cases. But a Ritz value that has converged to an isolated eigenvalue *is* that eigenvalue,
+so its weight in the density is exactly 1/d. Only the rest of the spectrum has to be weighted by the probe. This is
+the deflation of Chen and Hallman, "Krylov-aware stochastic trace estimation", arXiv:2205.01736.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Largest residual of a counted node, relative to the gap to its neighbours.
 RESIDUAL_PER_GAP = 0.01
-# Largest weight of a counted node, as a multiple of 1/d. A single eigenvalue exceeds it with probability 1e-5; a cluster
-# of more than about 30 eigenvalues that Lanczos cannot resolve nearly always does.
+# Largest weight of a counted node, as a multiple of 1/d. A single eigenvalue exceeds it with probability 1e-5. A
+# cluster of more than about 40 eigenvalues that Lanczos cannot resolve nearly always exceeds it.
 MAX_WEIGHT = 20.0
 
 

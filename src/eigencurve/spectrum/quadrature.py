@@ -101,7 +101,11 @@ def sharpen_and_count(
     """Sharpen a tridiagonal, and tell which of the eigenvalues are counted.
 
     Args:
-        alphas, betas, scale, smoothness, dim: As for :func:`sharpen`.
+        alphas: Diagonal of T; this and the next four arguments are those of :func:`sharpen`.
+        betas: Off-diagonal of T.
+        scale: Value of |λ| below which it does not matter how the mass is distributed.
+        smoothness: Standard deviation of the curvature of the log-density, or None.
+        dim: Number of parameters, or None to count nothing.
         residuals: Norm of the residual of each node in ascending order; None to compute it from ``betas``.
     """
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
