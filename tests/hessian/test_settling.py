@@ -20,13 +20,13 @@ def run():
 @pytest.fixture
 def sharpened(monkeypatch):
     """Length of every tridiagonal that is sharpened."""
-    lengths, original = [], settling.sharpen
+    lengths, original = [], settling.sharpen_and_count
 
-    def counting(alphas, betas, **options):
+    def counting(alphas, betas, *scale, **options):
         lengths.append(len(alphas))
-        return original(alphas, betas, **options)
+        return original(alphas, betas, *scale, **options)
 
-    monkeypatch.setattr(settling, "sharpen", counting)
+    monkeypatch.setattr(settling, "sharpen_and_count", counting)
     return lengths
 
 
@@ -40,7 +40,7 @@ def test_step_counts_grow_by_a_twelfth_up_to_the_last():
 def test_moved_is_the_largest_distance_to_the_curves_of_the_last_quarter(run):
     found = Settling(5e-4, 1000, torch.float32)
     earlier = [j for j in found.step_counts(80) if 60 <= j < 80]
-    curves = [log_curve(found.spectrum(run.alphas[:j], run.betas[:j]), 5e-4, 1000) for j in (*earlier, 80)]
+    curves = [found.curve(run.alphas[:j], run.betas[:j]) for j in (*earlier, 80)]
     wanted = max(float(np.abs(curve - curves[-1]).max()) for curve in curves[:-1])
     assert found.moved(run.alphas, run.betas) == wanted > 0
 
@@ -53,7 +53,7 @@ def test_every_block_is_sharpened_once(run, sharpened):
     found = Settling(5e-4, 1000, torch.float32)
     for k in (*found.step_counts(80), 80):
         found.moved(run.alphas[:k], run.betas[:k])
-    found.spectrum(run.alphas, run.betas)
+    found.sharpened(run.alphas, run.betas)
     assert sorted(sharpened) == sorted(set(sharpened))
 
 
