@@ -50,6 +50,15 @@ def counted_nodes(nodes: Array, weights: Array, residuals: Array, dim: int) -> B
     return np.zeros_like(counted) if counted.all() and len(nodes) < dim else counted
 
 
+def nearest_nodes(nodes: Array, eigenvalues: Array) -> BoolArray:
+    """Which of the sorted ``nodes`` are the nearest ones to known eigenvalues."""
+    places = np.clip(np.searchsorted(nodes, eigenvalues), 1, max(len(nodes) - 1, 1))
+    places -= eigenvalues - nodes[places - 1] < nodes[np.minimum(places, len(nodes) - 1)] - eigenvalues
+    found = np.zeros(len(nodes), dtype=bool)
+    found[places] = True
+    return found
+
+
 def recounted(weights: Array, counted: BoolArray, dim: int) -> Array:
     """Weights with 1/d for each counted eigenvalue; the others are rescaled to the remaining mass."""
     share = counted.sum() / dim
