@@ -137,10 +137,12 @@ def test_eigenvalues_with_weight_decay_are_the_rates_of_a_real_optimizer(kind, d
     assert operator.eigenvalue_shift == (decays[0] if kind is optim.AdamW and len(set(decays)) == 1 else 0.0)
 
 
-def test_prepare_adds_the_shift_of_adamw():
-    frozen = Frozen(optim.AdamW, (0.5, 0.5))
+@pytest.mark.parametrize("kind", [optim.Adam, optim.AdamW])
+def test_prepare_adds_the_decay_of_adamw_and_leaves_that_of_adam_in_the_products(kind):
+    frozen = Frozen(kind, (0.5, 0.5))
     operator = HessianOperator(frozen.model, F.mse_loss, frozen.batch).preconditioned_by(frozen.optimizer)
-    estimate = estimate_spectrum(operator, settle=None, weight_decay=operator.eigenvalue_shift)
+    resolution = operator.eigenvalue_shift or float((0.5 / operator.diagonal).min())
+    estimate = estimate_spectrum(operator, settle=None, weight_decay=resolution)
     prepared = ec.prepare(estimate.spectrum, operator.eigenvalue_shift)
     rates = torch.linalg.eigvals(frozen.contraction()).real
     np.testing.assert_allclose([prepared.mu, prepared.L], [rates.min(), rates.max()], rtol=1e-9)

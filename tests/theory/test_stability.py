@@ -10,11 +10,11 @@ BETAS = st.floats(0.0, 0.99)
 DECAYS = st.sampled_from([0.0, 1e-4, 0.1])
 
 
-def spectral_radius(lam, lr, beta1, weight_decay):
-    """Of one step of AdamW with P = 1 on λx²/2, as a matrix on (x, m)."""
-    mean = np.array([(1 - beta1) * lam, beta1])
-    step = np.array([1 - lr * weight_decay, 0.0]) - lr * mean
-    return np.abs(np.linalg.eigvals(np.stack([step, mean]))).max()
+def spectral_radius(lam, lr, beta1, weight_decay, averaged=True):
+    """Of one step of AdamW with P = 1 on λx²/2, as a matrix on (x, m); or of SGD, whose momentum is not averaged."""
+    momentum = np.array([(1 - beta1) * lam if averaged else lam, beta1])
+    step = np.array([1 - lr * weight_decay, 0.0]) - lr * momentum
+    return np.abs(np.linalg.eigvals(np.stack([step, momentum]))).max()
 
 
 @given(lr=RATES, beta1=BETAS, weight_decay=DECAYS)
@@ -29,6 +29,14 @@ def test_decoupled_decay_shifts_the_lower_end_by_itself(lr, beta1, weight_decay)
     """Negative curvature is stable down to -weight_decay, which is why `prepare` may add the decay."""
     assert spectral_radius(-0.99 * weight_decay, lr, beta1, weight_decay) < 1
     assert spectral_radius(-1.01 * weight_decay, lr, beta1, weight_decay) > 1
+
+
+@given(lr=st.floats(1e-3, 1.0), momentum=st.floats(0.0, 0.95), weight_decay=st.floats(1e-2, 1.0))
+def test_decoupled_decay_of_heavy_ball_shifts_by_less(lr, momentum, weight_decay):
+    """docs/hessian.md: SGD sums its gradients, so decoupled decay adds (1 - m) times itself."""
+    shift = (1 - momentum) * weight_decay
+    assert spectral_radius(-0.99 * shift, lr, momentum, weight_decay, averaged=False) < 1
+    assert spectral_radius(-1.01 * shift, lr, momentum, weight_decay, averaged=False) > 1
 
 
 @given(lr=RATES, beta1=BETAS, weight_decay=DECAYS)
