@@ -2,13 +2,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.experiments.ridge.problems import ROWS
 from typer.testing import CliRunner
 
 from eigencurve.cli import app
 from eigencurve.experiments.registry import REGISTRY
 from eigencurve.runs.store import Store
-
-ROWS = "\n".join(f"{(-1) ** i} {1 + i % 3}:{1 + i % 2} {5 + i % 4}:0.5" for i in range(40)) + "\n"
 
 
 @pytest.fixture
@@ -43,18 +42,6 @@ def test_a_table_is_made_from_the_store_and_again_without_running(here):
     rows = Store(here / "eigencurve.sqlite").rows(found["experiment"])
     assert run(*ONE, "--json").stdout == first.stdout
     assert Store(here / "eigencurve.sqlite").rows(found["experiment"]) == rows
-
-
-def test_the_page_and_its_figures_are_written(here):
-    assert run(*ONE, "--output", "out").exit_code == 0
-    text = (here / "out" / "ridge.md").read_text()
-    assert text.startswith("# Ridge regression on rows")
-    assert "## 1 epoch\n" in text
-    assert "Best on fresh seeds: " in text
-    assert "\nMade by `eigencurve " in text
-    assert text.count("| Eigencurve") == 4
-    for name in ("ridge_spectrum.png", "ridge_curves.png"):
-        assert (here / "out" / name).read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.parametrize(

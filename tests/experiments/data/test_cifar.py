@@ -1,17 +1,15 @@
 import hashlib
 import io
-import os
 import pickle
 import tarfile
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from tests.experiments.data.cifar_files import batch, mapping, pixels_and_labels, write_cifar10, write_cifar100
+from tests.experiments.data.hostile import Runs
 
 from eigencurve.experiments.data.cifar import CIFAR10, CIFAR100, download, load_cifar
-from eigencurve.experiments.data.plain_pickle import ForbiddenNameError, load_plain
 
 
 def test_cifar10_as_it_was_written(tmp_path):
@@ -38,30 +36,6 @@ def test_pixels_are_red_then_green_then_blue_by_rows(tmp_path):
     assert train.images[1, 2, 5, 7] == row[2 * 1024 + 5 * 32 + 7]
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_pickles_of_today_are_read_too(protocol):
-    value = {"data": np.arange(6, dtype=np.uint8).reshape(2, 3), "labels": [1, 2], "more": (1.5, "ä", b"\xff", None)}
-    found = load_plain(pickle.dumps(value, protocol))
-    assert np.array_equal(found.pop("data"), value.pop("data"))
-    assert found == (value if protocol else value | {"more": (1.5, "ä", b"\xff", None)})
-
-
-def test_arrays_of_every_kind_of_number_and_order():
-    for kind in ("u1", "<i8", ">f4", "f8", "b1"):
-        values = np.asfortranarray(np.arange(6).reshape(2, 3).astype(kind))
-        found = load_plain(pickle.dumps(values))
-        assert found.dtype == values.dtype
-        assert np.array_equal(found, values)
-
-
-class Runs:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("protocol", [0, 2, 4])
 def test_a_pickle_that_would_run_code_is_refused_and_runs_nothing(tmp_path, protocol):
     inner = write_cifar10(tmp_path)
@@ -71,43 +45,6 @@ def test_a_pickle_that_would_run_code_is_refused_and_runs_nothing(tmp_path, prot
     ):
         load_cifar(tmp_path)
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    "name", [b"cbuiltins\neval\n", b"c__builtin__\neval\n", b"cnumpy\nload\n", b"cnumpy\nfromfile\n"]
-)
-def test_other_names_are_refused(name):
-    with pytest.raises(ForbiddenNameError):
-        load_plain(b"\x80\x02" + name + b"U\x011\x85R.")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x80\x02cnumpy\nndarray\n.",  # a name as a value
-        b"\x80\x02]cnumpy\nndarray\na.",  # the same in a list
-        b"\x80\x02cnumpy\nndarray\n)R.",  # a class, called
-        b"\x80\x02cnumpy\ndtype\nN}U\x08__code__U\x01xs\x86b.",  # a name, changed
-        b"\x80\x02cnumpy\nndarray\n)\x81.",  # a class, made anew
-        pickle.dumps(np.array([{}], dtype=object)),  # an array of objects
-        pickle.dumps(np.array([1, 2]))[:-9],  # cut off
-        b"",
-        b"not a pickle",
-        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nK\x01\x85R(K\x01K\x07tb.",  # a state of another shape
-        b"\x80\x02]q\x00h\x00a.",  # a list that holds itself
-    ],
-)
-def test_damaged_and_hostile_pickles_are_refused(content):
-    with pytest.raises(pickle.UnpicklingError):
-        load_plain(content)
-
-
-def test_containers_in_many_places_are_made_once():
-    value = [1]
-    for _ in range(100):  # 2¹⁰⁰ ones when written out
-        value = [value, value]
-    found = load_plain(pickle.dumps(value))
-    assert found[0] is found[1]
 
 
 def test_a_truncated_batch_is_refused(tmp_path):

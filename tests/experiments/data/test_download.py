@@ -5,7 +5,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from eigencurve.experiments.data.download import fetch
-from eigencurve.experiments.data.regression import load_rows
 
 CONTENT = b"+1 1:1\n-1 2:1\n"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -70,22 +69,3 @@ def test_a_failed_download_leaves_nothing(server, name, tmp_path):
 def test_no_server_at_all(tmp_path):
     with pytest.raises(ConnectionError, match=r"cannot be reached .* by hand to"):
         fetch("http://127.0.0.1:9/a4a", tmp_path / "a4a", DIGEST)
-
-
-def test_rows_come_from_a_file_or_a4a_or_scikit_learn(tmp_path, monkeypatch, server):
-    (tmp_path / "mine.libsvm").write_bytes(CONTENT)
-    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert [load_rows(tmp_path / "mine.libsvm")[0], len(load_rows("mine.libsvm")[1])] == ["mine.libsvm", 2]
-    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    name, rows = load_rows()
-    assert (name, len(rows), rows.num_columns) == ("breast cancer", 569, 30)
-    assert (rows.dense().min(), rows.dense().max()) == (0.0, 1.0)
-    (tmp_path / "a4a").write_bytes(CONTENT)
-    assert load_rows()[0] == "a4a"
-    url, asked = server
-    (tmp_path / "a4a").unlink()
-    monkeypatch.setattr("eigencurve.experiments.data.regression.A4A_URL", f"{url}/a4a")
-    monkeypatch.setattr("eigencurve.experiments.data.regression.A4A_SHA256", DIGEST)
-    assert len(load_rows(download=True)[1]) == 2
-    assert asked == ["/a4a"]

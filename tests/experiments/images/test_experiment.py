@@ -1,26 +1,14 @@
 import numpy as np
 import pytest
 import torch
-from tests.experiments.images.examples import images
+from tests.experiments.images.examples import data, settings
 
 from eigencurve.experiments.engine.protocol import search
 from eigencurve.experiments.engine.request import Workers
-from eigencurve.experiments.images.experiment import ImageData, ImageExperiment, train_images
+from eigencurve.experiments.images.experiment import ImageExperiment, train_images
 from eigencurve.experiments.images.scales import final_settings
 from eigencurve.experiments.images.task import ImageTask
 from eigencurve.runs.store import Run, Store, key_of
-
-
-def data(num_train=40, num_validation=10):
-    return ImageData(images(num_train), images(12, seed=1), num_validation)
-
-
-def settings(**changes):
-    usual = {
-        "model": "resnet18", "divisor": 16, "split": "test", "epochs": 2, "batch_size": 16, "momentum": 0.0,
-        "weight_decay": 5e-4, "evaluate_every": 1, "schedule": "cosine", "lr": 0.1, "min_lr": 0.0,
-    }  # fmt: skip
-    return usual | changes
 
 
 def test_validation_images_come_from_the_training_images():

@@ -1,22 +1,13 @@
 """Every image table through the command line, on small folders of the real layouts."""
 
-import json
-import re
-
-import numpy as np
 import pytest
 from tests.experiments.data.cifar_files import batch, mapping, pixels_and_labels, write_cifar10
+from tests.experiments.images.pages import made, run
 from typer.testing import CliRunner
 
 from eigencurve import load_spectrum, prepare
 from eigencurve.cli import app
 from eigencurve.runs.store import Store
-
-WORDS = ("--scale", "smoke", "--workers", "1", "--backend", "sequential")
-
-
-def run(*words):
-    return CliRunner().invoke(app, ["reproduce", *words, *WORDS])
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +21,6 @@ def folder(tmp_path_factory):
         (target / name).write_bytes(batch(*pixels_and_labels(num, 100, seed), "fine_labels"))
     (target / "meta").write_bytes(mapping({"fine_label_names": b"]"}))
     return path
-
-
-def made(folder, name):
-    places = ("--data", str(folder), "--store", str(folder / "s.sqlite"), "--output", str(folder / "out"))
-    result = run(name, *places)
-    assert result.exit_code == 0, result.output
-    page = (folder / "out" / f"{name}.md").read_text()
-    assert page == result.stdout
-    for picture in re.findall(r"\]\((.*?\.png)\)", page):
-        assert (folder / "out" / picture).read_bytes()[:4] == b"\x89PNG"
-    return page, json.loads(run(name, *places[:4], "--json").stdout)
 
 
 def test_spectra(folder):
@@ -127,38 +107,6 @@ def test_no_data_is_said(tmp_path, monkeypatch):
     assert result.exit_code == 2
     assert "the folder that holds cifar-10-batches-py/" in result.stderr
     assert "EIGENCURVE_DATA" in result.stderr
-
-
-@pytest.fixture
-def imagenet(tmp_path):
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    rng = np.random.default_rng(0)
-    for part, count in (("train", 6), ("val", 3)):
-        for kind in ("n01440764", "n02102040"):
-            (tmp_path / part / kind).mkdir(parents=True)
-            for i in range(count):
-                pixels = rng.integers(0, 256, (40, 50, 3), dtype=np.uint8)
-                image.fromarray(pixels).save(tmp_path / part / kind / f"{i}.JPEG")
-    return tmp_path
-
-
-def test_imagenet_elastic(imagenet):
-    page, values = made(imagenet, "imagenet-elastic")
-    (rows,) = values["sections"].values()
-    names = ["Step Decay [30-60]", "Step Decay [30-60-80]", "Cosine Decay", "Elastic Step Decay"]
-    assert [row["schedule"] for row in rows] == names
-    assert [row["settings"].get("milestones") for row in rows[:2]] == [[1, 2], [1, 2, 3]]
-    assert [row["validation"] is None for row in rows] == [True, True, True, False]  # only r is searched
-    assert "top-5 accuracy" in page
-
-
-def test_imagenet_cosine_power(imagenet):
-    page, values = made(imagenet, "imagenet-cosine-power")
-    assert list(values["sections"]) == ["ResNet-18, 1 epoch", "ResNet-18, 2 epochs"]
-    for rows, count in zip(values["sections"].values(), (2, 1), strict=True):  # long runs have one trial
-        assert [row["settings"]["alpha"] for row in rows] == [0.5, 1.0, 2.0]
-        assert all(len(row["trials"]["top5"]) + row["diverged"] == count for row in rows)
-    assert "Best by accuracy: " in page
 
 
 def _rows(store, beginning):

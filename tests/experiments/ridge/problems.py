@@ -1,9 +1,12 @@
-"""A random ridge regression problem for the tests."""
+"""Small ridge regression problems for the tests."""
 
 import numpy as np
 
 from eigencurve.experiments.data.libsvm import SparseRows
 from eigencurve.experiments.ridge.experiment import RidgeProblem
+
+# A file in LIBSVM's format.
+ROWS = "\n".join(f"{(-1) ** i} {1 + i % 3}:{1 + i % 2} {5 + i % 4}:0.5" for i in range(40)) + "\n"
 
 
 def problem(num_rows=60, num_columns=7, alpha=1e-3, seed=0):

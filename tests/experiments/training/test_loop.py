@@ -117,24 +117,6 @@ def test_two_processes_are_one_with_the_joint_batch_and_go_on_from_their_checkpo
         train(net(random=False), Blobs(), settings(max_norm=0.5), checkpoint=tmp_path / "two.run")
 
 
-class Failing(Blobs):
-    """A task whose loss cannot be computed in one of the processes."""
-
-    def loss(self, model, batch):
-        if torch.distributed.get_rank() == 1:
-            raise ValueError("these labels are not numbers")
-        return super().loss(model, batch)
-
-
-def failing():
-    train(net(random=False), Failing(), settings(max_norm=0.5))
-
-
-def test_a_process_that_fails_ends_them_all_and_says_why():
-    with pytest.raises(RuntimeError, match="Process 1 of 2 failed: ValueError: these labels are not numbers"):
-        in_processes(2, failing)
-
-
 class Exploding(Blobs):
     def loss(self, model, batch):
         return super().loss(model, batch) * (math.inf if len(self.evaluated) == 1 else 1.0)
@@ -198,17 +180,6 @@ def test_evaluations_are_as_often_as_asked_and_at_the_end():
     assert [epoch for epoch, _ in found.history["weight"]] == [2.0, 3.0]
     assert [epoch for epoch, _ in found.history["train_loss"]] == [1.0, 2.0, 3.0]
     assert found.last["lr"] == settings().schedule(EPOCHS * STEPS - 1)
-
-
-def test_numbers_go_to_tensorboard(tmp_path):
-    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    found = train(net(), Blobs(), settings(), log=tmp_path)
-    events = EventAccumulator(str(tmp_path))
-    events.Reload()
-    written = [(float(event.step), event.value) for event in events.Scalars("train_loss")]
-    assert written == [(epoch, pytest.approx(value)) for epoch, value in found.history["train_loss"]]
 
 
 @pytest.mark.parametrize(

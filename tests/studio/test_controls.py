@@ -1,0 +1,81 @@
+import pytest
+from tests.studio.drawn import losses_of
+from tests.studio.opened import losses, opened, settings_of
+
+from eigencurve.studio import texts
+from eigencurve.studio.controls import SLIDER_VALUES
+from eigencurve.studio.state import Settings, to_params
+
+
+def test_a_moved_slider_shows_the_librarys_numbers():
+    page = opened()
+    page.select_slider(key="set_noise").set_value(0.0).run()
+    page.select_slider(key="set_beta").set_value(1.0).run()
+    assert not page.exception
+    settings = Settings(epochs=10, steps_per_epoch=50, noise=0.0, beta=1.0)
+    assert losses(page) == losses_of(settings)
+    assert settings_of(page) == to_params(settings)
+
+
+def test_the_address_restores_every_setting():
+    settings = Settings(
+        source="power_law", alpha=0.7, kappa=12345.0, weight_decay=0.003, epochs=3, steps_per_epoch=70, lr=0.03,
+        min_lr=0.0007, beta=1.000005, allocation="optimal", noise=33.0, scale="given",
+        schedules=("linear", "eigencurve", "wsd"), axis="log", framework="optax",
+    )  # fmt: skip
+    page = opened(**to_params(settings))
+    assert not page.exception
+    assert not page.warning
+    assert losses(page) == losses_of(settings)
+    assert settings_of(page) == to_params(settings)
+    assert page.radio(key="set_framework").value == "optax"
+    assert page.number_input(key="set_min_lr").value == 0.0007
+    page.radio(key="set_axis").set_value("linear").run()
+    assert settings_of(page) == {k: v for k, v in to_params(settings).items() if k != "axis"}
+
+
+def test_a_bad_address_has_messages_and_defaults():
+    page = opened(lr="![x](http://example.org/x.png)", noise="1e99", colour="red")
+    assert not page.exception
+    shown = [warning.value for warning in page.warning]
+    assert len(shown) == 3
+    assert "![x]" not in "".join(shown)  # what the address says is text, not an image
+    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50))
+    page.select_slider(key="set_noise").set_value(1.0).run()
+    assert not page.warning
+
+
+def test_settings_that_contradict_each_other_have_an_error():
+    page = opened()
+    page.checkbox(key="set_free").uncheck().run()
+    page.number_input(key="set_min_lr").set_value(0.5).run()
+    assert not page.exception
+    assert "min\\_lr" in page.error[0].value
+    page.number_input(key="set_min_lr").set_value(0.05).run()
+    assert not page.error
+    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50, min_lr=0.05))
+
+
+def test_a_hidden_slider_keeps_its_value():
+    page = opened(source="power_law", alpha="0.65")
+    page.selectbox(key="set_source").set_value("zoo").run()
+    assert page.selectbox(key="set_zoo").value == "resnet20_cifar10"
+    page.selectbox(key="set_source").set_value("power_law").run()
+    assert page.slider(key="set_alpha").value == 0.65
+
+
+def test_without_a_chosen_schedule_eigencurve_is_shown():
+    page = opened()
+    page.multiselect(key="set_schedules").set_value([]).run()
+    assert not page.exception
+    assert texts.NO_SCHEDULE in [caption.value for caption in page.caption]
+    assert list(losses(page)) == ["Eigencurve"]
+
+
+@pytest.mark.parametrize("name", SLIDER_VALUES)
+def test_every_value_of_a_slider_is_a_setting(name):
+    values = SLIDER_VALUES[name]
+    assert list(values) == sorted(set(values))
+    assert getattr(Settings(), name) in values
+    for value in values:
+        assert getattr(Settings(**{name: value}), name) == value
