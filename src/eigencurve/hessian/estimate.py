@@ -85,7 +85,8 @@ def estimate_spectrum(
     Args:
         operator: A :class:`HessianOperator` or :class:`GaussNewtonOperator` of a PyTorch model, the
             :func:`eigencurve.adapters.jax.hessian_operator` of a JAX loss, a :class:`MatvecOperator` of any other
-            function, or a symmetric matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
+            function, one of these preconditioned by an optimizer (:class:`PreconditionedOperator`), or a symmetric
+            matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
         num_steps: Maximum number of Lanczos steps per probe.
         num_probes: Number of random directions to average. In d dimensions, one probe has a relative error of
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
