@@ -5,11 +5,12 @@ import pytest
 import torch
 
 jax = pytest.importorskip("jax")
+optax = pytest.importorskip("optax")
 import jax.numpy as jnp  # noqa: E402
 from jax.flatten_util import ravel_pytree  # noqa: E402
 
 import eigencurve as ec  # noqa: E402
-from eigencurve.adapters.jax import hessian_operator, jax_schedule  # noqa: E402
+from eigencurve.adapters.jax import hessian_operator, jax_schedule, preconditioned_by  # noqa: E402
 from eigencurve.hessian import HessianOperator, MatvecOperator, estimate_spectrum, lanczos  # noqa: E402
 from eigencurve.spectrum.quadrature import gauss_quadrature  # noqa: E402
 
@@ -171,3 +172,70 @@ def bad_calls():
 def test_bad_input_is_refused(match, kind, call):
     with pytest.raises(kind, match=match):
         call()
+
+
+OPTIMIZERS = {
+    "adam": (optax.adam(0.01, b1=0.0, b2=0.9, eps=1e-3, eps_root=1e-4), {"b2": 0.9, "eps": 1e-3, "eps_root": 1e-4}),
+    "adamw": (
+        optax.chain(optax.clip_by_global_norm(1e6), optax.adamw(0.01, b1=0.0, b2=0.9, eps=1e-3, weight_decay=0.3)),
+        {"b2": 0.9, "eps": 1e-3, "weight_decay": 0.3, "decoupled_weight_decay": True},
+    ),
+    "adam, L2": (
+        optax.chain(optax.add_decayed_weights(0.3), optax.scale_by_adam(b1=0.0, b2=0.9), optax.scale(-0.01)),
+        {"b2": 0.9, "eps": 1e-8, "weight_decay": 0.3},
+    ),
+    "adam, rate in the state": (
+        optax.inject_hyperparams(optax.adam)(learning_rate=0.01, b1=0.0, b2=0.9),
+        {"b2": 0.9, "eps": 1e-8},
+    ),
+    "rmsprop": (optax.rmsprop(0.01, eps=1e-3), {"eps": 1e-3}),
+    "rmsprop, eps outside": (optax.rmsprop(0.01, eps=1e-3, eps_in_sqrt=False), {"eps": 1e-3, "eps_in_sqrt": False}),
+    "rmsprop, corrected": (optax.rmsprop(0.01, decay=0.8, bias_correction=True), {"eps": 1e-8, "b2": 0.8}),
+}
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_preconditioner_explains_the_update_of_optax(name):
+    """P times the update is -lr (g + L2 decay * w), or with P times the decay if it is decoupled."""
+    optimizer, settings = OPTIMIZERS[name]
+    params, batch = problem()
+    state = optimizer.init(params)
+    for _ in range(4):
+        gradient = jax.grad(loss)(params, batch)
+        update, state = optimizer.update(gradient, state, params)
+        before, params = params, optax.apply_updates(params, update)
+    operator = preconditioned_by(hessian_operator(loss, params, batch), state, **settings)
+    diagonal = operator.diagonal.numpy()
+    decay = settings.get("weight_decay", 0.0) * np.asarray(ravel_pytree(before)[0])
+    pull = decay * diagonal if operator.eigenvalue_shift else decay
+    wanted = -0.01 * (np.asarray(ravel_pytree(gradient)[0]) + pull)
+    np.testing.assert_allclose(diagonal * np.asarray(ravel_pytree(update)[0]), wanted, rtol=1e-9)
+    coupled = 0.0 if operator.eigenvalue_shift else settings.get("weight_decay", 0.0)
+    matrix = (dense(params, batch) + coupled * np.eye(operator.dim)) / np.sqrt(np.outer(diagonal, diagonal))
+    np.testing.assert_allclose(columns(operator), matrix, atol=1e-9 * np.abs(matrix).max())
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "settings", "message"),
+    [
+        (optax.sgd(0.1), {"b2": 0.9}, r"'state' must be an optax state with one of ScaleByAdamState, .* '0 of them'"),
+        (optax.adam(0.1), {}, "'b2' must be given, because the state is bias-corrected"),
+        (optax.adam(0.1), {"b2": 1.0}, "'b2' must be < 1"),
+        (optax.adam(0.1), {"b2": 0.9, "eps": -1.0}, "'eps' must be >= 0"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(optimizer, settings, message):
+    operator = hessian_operator(lambda w, x: jnp.mean((x @ w) ** 2), jnp.zeros(2), jnp.eye(2))
+    _, state = optimizer.update(jnp.ones(2), optimizer.init(jnp.zeros(2)), jnp.zeros(2))
+    with pytest.raises(ValueError, match=message):
+        preconditioned_by(operator, state, **{"eps": 1e-8, **settings})
+
+
+@pytest.mark.parametrize("optimizer", [optax.adam(0.1), optax.rmsprop(0.1)])
+def test_a_state_of_other_parameters_or_before_the_first_update_is_refused(optimizer):
+    operator = hessian_operator(lambda w, x: jnp.mean((x @ w) ** 2), jnp.zeros(2), jnp.eye(2))
+    with pytest.raises(ValueError, match="'state' must be one after at least one update"):
+        preconditioned_by(operator, optimizer.init(jnp.zeros(2)), b2=0.9, eps=1e-8)
+    with pytest.raises(ValueError, match="'state' must be of 2 parameters, those of 'operator', got '3'"):
+        preconditioned_by(operator, optimizer.init(jnp.zeros(3)), b2=0.9, eps=1e-8)

@@ -22,6 +22,17 @@ e = estimate_spectrum(operator, 20, num_probes=2, settle=None, checkpoint=sys.ar
 if rank == 0:
     with open(sys.argv[1] + "/out.json", "w") as file:
         json.dump([[a.tolist() for a in e.alphas], [b.tolist() for b in e.betas], operator.num_examples], file)
+preconditioned = operator.preconditioned_by(torch.arange(1.0, operator.dim + 1))
+e = estimate_spectrum(preconditioned, 20, settle=None, checkpoint=sys.argv[1] + "/preconditioned.npz")
+if rank == 0:
+    with open(sys.argv[1] + "/preconditioned.json", "w") as file:
+        json.dump([e.alphas[0].tolist(), e.betas[0].tolist()], file)
+try:
+    operator.preconditioned_by(torch.full((operator.dim,), 1.0 + rank))
+except ValueError as error:
+    assert "'preconditioner' must be equal in all processes" in str(error)
+else:
+    raise SystemExit("unequal preconditioners were accepted")
 if rank == 1:
     with torch.no_grad():
         next(model.parameters()).add_(1)
@@ -45,6 +56,11 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
     assert num_examples == 7
     np.testing.assert_allclose(alphas, single.alphas, atol=1e-6)
     np.testing.assert_allclose(betas, single.betas, atol=1e-6)
+    alphas, betas = json.loads((tmp_path / "preconditioned.json").read_text())
+    operator = HessianOperator(model, loss_fn, batch)
+    single = estimate_spectrum(operator.preconditioned_by(torch.arange(1.0, operator.dim + 1)), 20, settle=None)
+    np.testing.assert_allclose(alphas, single.alphas[0], atol=1e-6)
+    np.testing.assert_allclose(betas, single.betas[0], atol=1e-6)
 
 
 def test_without_a_process_group_it_says_so():

@@ -1,4 +1,4 @@
-"""hessian_operator, the Hessian of a JAX loss, and jax_schedule, from a loss to its schedule."""
+"""hessian_operator, the Hessian of a JAX loss, preconditioned_by for optax, and jax_schedule."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from eigencurve.schedules.units import Steps, whole_steps
 try:
     import jax
     import jax.numpy as jnp
+    import numpy as np
+    import torch
     from jax.flatten_util import ravel_pytree
 
     from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of
     from eigencurve.hessian.matvec import DTYPES, MatvecOperator
+    from eigencurve.hessian.preconditioned import PreconditionedOperator
     from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 except ImportError as error:
     need = "JAX (for products) and PyTorch (for Lanczos)"
     raise ImportError(f"eigencurve.adapters.jax needs {need}: pip install eigencurve[jax]") from error
+
+# States of optax that hold a second moment of the gradient. Optax does not export all of them, so go by their names.
+RMS_STATES = ("ScaleByRmsState", "ScaleByRmsWithCountState")
+SECOND_MOMENT_STATES = ("ScaleByAdamState", *RMS_STATES)
 
 
 def hessian_operator(
@@ -87,6 +94,62 @@ def hessian_operator(
     return MatvecOperator(matvec, point.size, dtype=dtype, fingerprint=fingerprint, check=check)
 
 
+def preconditioned_by(
+    operator: MatvecOperator,
+    state: Any,
+    *,
+    eps: float,
+    b2: float | None = None,
+    eps_root: float = 0.0,
+    eps_in_sqrt: bool = True,
+    weight_decay: float = 0.0,
+    decoupled_weight_decay: bool = False,
+) -> PreconditionedOperator:
+    r"""Return a Hessian operator in the metric of Adam or RMSprop, P^(-1/2) H P^(-1/2), from a state of optax.
+
+    .. math:: P = \operatorname{diag}\bigl(\sqrt{\hat\nu + \epsilon_\text{root}} + \epsilon\bigr), \qquad
+              \hat\nu = \nu / (1 - b_2^{\,\text{count}})
+
+    The state may be nested in those of ``optax.chain``, ``optax.inject_hyperparams`` and the like. It does not contain
+    the optimizer's settings, so pass those that you passed to optax.
+
+    Args:
+        operator: Result of :func:`hessian_operator` for the parameters that the optimizer trains.
+        state: State of ``optax.adam``, ``optax.adamw``, ``optax.rmsprop``, or of ``scale_by_adam`` or ``scale_by_rms``,
+            after at least one update.
+        eps: The optimizer's ``eps``.
+        b2: The optimizer's ``b2``, or ``decay`` for RMSprop. Required for Adam and for RMSprop with bias correction.
+        eps_root: The optimizer's ``eps_root``.
+        eps_in_sqrt: The optimizer's ``eps_in_sqrt``, only for RMSprop: by default P is :math:`\sqrt{\nu + \epsilon}`.
+        weight_decay: Weight decay of the optimizer.
+        decoupled_weight_decay: Whether the decay is decoupled, as in ``optax.adamw``. Pass False if
+            ``optax.add_decayed_weights`` comes before the scaling by Adam. :class:`PreconditionedOperator` explains
+            the difference.
+
+    Raises:
+        ValueError: If there is not exactly one such state, if it belongs to other parameters or to no update yet, or if
+            a setting is missing or invalid.
+    """
+    name = "preconditioned_by"
+    found = _second_moment(state)
+    nu = np.array(ravel_pytree(found.nu)[0], dtype=np.float64)
+    if nu.size != operator.dim:
+        _check.refuse(name, "state", f"of {operator.dim} parameters, those of 'operator'", f"{nu.size}")
+    if not nu.any():
+        _check.refuse(name, "state", "one after at least one update", "a second moment of zero")
+    if "count" in found._fields:
+        nu /= _bias_correction(b2, int(found.count))
+    epsilon, inside = _check.at_least(name, "eps", eps, 0.0), _check.at_least(name, "eps_root", eps_root, 0.0)
+    if type(found).__name__ in RMS_STATES and eps_in_sqrt:
+        epsilon, inside = 0.0, epsilon + inside
+    return PreconditionedOperator(
+        operator,
+        torch.from_numpy(np.sqrt(nu + inside) + epsilon),
+        weight_decay=weight_decay,
+        decoupled_weight_decay=decoupled_weight_decay,
+    )
+
+
 def jax_schedule(
     loss: Callable[[Any, Any], jax.Array],
     params: Any,
@@ -120,6 +183,30 @@ def jax_schedule(
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(hessian_operator(loss, params, batches), settings)
     return schedule_of(estimate, lr, min_lr, beta), estimate
+
+
+def _second_moment(state: Any) -> Any:
+    """The one state in the tree that has a second moment."""
+    nodes = jax.tree.leaves(state, is_leaf=_has_second_moment)
+    found = [node for node in nodes if _has_second_moment(node)]
+    if len(found) != 1:
+        need = "an optax state with one of " + ", ".join(SECOND_MOMENT_STATES)
+        remedy = "For another optimizer, pass the diagonal of P to operator.preconditioned_by."
+        _check.refuse("preconditioned_by", "state", need, f"{len(found)} of them", remedy)
+    return found[0]
+
+
+def _has_second_moment(node: Any) -> bool:
+    return type(node).__name__ in SECOND_MOMENT_STATES
+
+
+def _bias_correction(b2: float | None, count: int) -> float:
+    if b2 is None:
+        _check.refuse("preconditioned_by", "b2", "given, because the state is bias-corrected", b2)
+    decay = _check.at_least("preconditioned_by", "b2", b2, 0.0)
+    if decay >= 1:
+        _check.refuse("preconditioned_by", "b2", "< 1", decay)
+    return 1.0 - float(decay**count)
 
 
 def _dtype_of(params: Any) -> str:

@@ -12,10 +12,12 @@ from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
+from eigencurve.hessian.preconditioned import PreconditionedOperator
 
 __all__ = [
     # products
-    "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "as_operator",
+    "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "PreconditionedOperator",
+    "as_operator",
     # spectra
     "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "keep_freed_memory", "lanczos",
     "plan_memory",

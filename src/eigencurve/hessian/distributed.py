@@ -7,9 +7,11 @@ import hashlib
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.optim import Optimizer
 
 from eigencurve import _check
 from eigencurve.hessian.operator import CurvatureOperator
+from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 
 
 class DistributedOperator:
@@ -35,11 +37,23 @@ class DistributedOperator:
         self.operator, self.group = operator, group
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self.num_examples = int(self._sum(torch.tensor([operator.num_examples], device=self.device))[0])
-        self._require_equal_parameters()
+        remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
+        self._require_equal("operator", "of equal parameters", operator.parameter_fingerprint(), remedy)
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, summed over all processes."""
         return self._sum(self.operator(vector).mul_(self.operator.num_examples / self.num_examples))
+
+    def preconditioned_by(self, preconditioner: Optimizer | Diagonal) -> PreconditionedOperator:
+        """Return this operator in the metric of an adaptive optimizer; see :meth:`HessianOperator.preconditioned_by`.
+
+        Raises:
+            ValueError: If the preconditioners of the processes differ.
+        """
+        result = precondition(self, preconditioner, self.operator.named_parameters)
+        remedy = "Average the gradients over the processes before each optimizer step, as DistributedDataParallel does."
+        self._require_equal("preconditioner", "equal", result.metric_fingerprint(), remedy)
+        return result
 
     @property
     def is_main_process(self) -> bool:
@@ -63,7 +77,6 @@ class DistributedOperator:
         dist.all_gather_object(found, value, group=self.group)
         return found
 
-    def _require_equal_parameters(self) -> None:
-        if len(set(self._gather(self.operator.parameter_fingerprint()))) > 1:
-            remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
-            _check.refuse("DistributedOperator", "operator", "of equal parameters in all processes", "unequal", remedy)
+    def _require_equal(self, argument: str, constraint: str, fingerprint: str, remedy: str) -> None:
+        if len(set(self._gather(fingerprint))) > 1:
+            _check.refuse("DistributedOperator", argument, f"{constraint} in all processes", "unequal", remedy)

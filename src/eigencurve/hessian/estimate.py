@@ -17,13 +17,14 @@ from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, 
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
+from eigencurve.hessian.probe_error import probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settings import FUNCTION, EstimateSettings
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.measurement import MeasurementRecord
-from eigencurve.spectrum.quadrature import gauss_quadrature
+from eigencurve.spectrum.quadrature import Sharpened, gauss_quadrature
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 
@@ -46,8 +47,10 @@ class SpectrumEstimate(MeasurementRecord):
         reason: Why the run stopped: ``"settled"``, ``"num_steps"``, or ``"exact"`` if a small problem was solved
             completely.
         moved: Largest |ln f'/f| between the schedules of the last quarter of the steps.
-        weight_decay, total_steps: Settings of the schedule behind ``octaves`` and ``moved``.
+        weight_decay, total_steps: Settings of the schedule behind ``octaves``, ``moved`` and ``across``.
         seconds: Duration in seconds; after a resume, the time since the resume.
+        counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
+        across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|.
     """
 
     spectrum: Spectrum
@@ -82,7 +85,8 @@ def estimate_spectrum(
     Args:
         operator: A :class:`HessianOperator` or :class:`GaussNewtonOperator` of a PyTorch model, the
             :func:`eigencurve.adapters.jax.hessian_operator` of a JAX loss, a :class:`MatvecOperator` of any other
-            function, or a symmetric matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
+            function, one of these preconditioned by an optimizer (:class:`PreconditionedOperator`), or a symmetric
+            matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
         num_steps: Maximum number of Lanczos steps per probe.
         num_probes: Number of random directions to average. In d dimensions, one probe has a relative error of
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
@@ -129,7 +133,6 @@ class _ProbeLoop:
 
     def __init__(self, operator: LanczosOperator, settings: EstimateSettings) -> None:
         self.operator, self.settings = operator, settings
-        self.settling = Settling(settings.weight_decay, settings.total_steps, operator.dtype)
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
@@ -137,6 +140,9 @@ class _ProbeLoop:
             self.saved = self.file.load()
         self.output = self.file if operator.is_main_process else None
         self.plan = _shared_plan(operator, settings, self.saved)
+        self.settling = Settling(
+            settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, self.plan.num_rows
+        )
         done = [] if self.saved is None else self.saved.finished
         self.finished = [shortened(run, self.plan.num_steps, operator.dtype) for run in done]
         self.reason, self.moved = "num_steps", float("inf")
@@ -223,21 +229,19 @@ class _ProbeLoop:
 def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> SpectrumEstimate:
     settings, dim = loop.settings, loop.operator.dim
     rules = [gauss_quadrature(run.alphas, run.betas) for run in runs]
-    spectra = [
-        Spectrum(*rule) if run.exact else loop.settling.spectrum(run.alphas, run.betas)
-        for run, rule in zip(runs, rules, strict=True)
-    ]
+    probes = [loop.settling.sharpened(run.alphas, run.betas, run.exact) for run in runs]
     spectrum = Spectrum(
-        np.concatenate([probe.eigenvalues for probe in spectra]), np.concatenate([probe.weights for probe in spectra]),
+        np.concatenate([probe.spectrum.eigenvalues for probe in probes]),
+        np.concatenate([probe.spectrum.weights for probe in probes]),
         dim,
-    )  # fmt: skip
+    )
     return SpectrumEstimate(
         spectrum=spectrum,
         nodes=frozen(np.concatenate([nodes for nodes, _ in rules])),
         weights=frozen(np.concatenate([weights for _, weights in rules]) / len(rules)),
         alphas=tuple(run.alphas for run in runs),
         betas=tuple(run.betas for run in runs),
-        octaves=octave_shares(spectrum, spectra, _earlier(runs, loop.settling), settings.weight_decay, dim),
+        octaves=octave_shares(spectrum, probes, _earlier(runs, loop.settling), settings.weight_decay, dim),
         num_products=sum(run.num_products for run in runs),
         num_distinct=sum(run.num_distinct for run in runs),
         reason=loop.reason,
@@ -246,13 +250,30 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         total_steps=settings.total_steps,
         plan=loop.plan,
         seconds=seconds,
+        counted=_distinct(probes),
+        across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
     )
+
+
+def _distinct(probes: list[Sharpened]) -> Array:
+    """The counted eigenvalues of all probes in ascending order, each once.
+
+    Two probes find the same eigenvalue up to 1 % of its distance to the others, so values that differ by less than 5 %
+    of it are one.
+    """
+    found = probes[0].counted
+    for probe in probes[1:]:
+        gaps = np.diff(probe.counted, prepend=-np.inf, append=np.inf)
+        nearest = np.minimum(np.minimum(gaps[:-1], gaps[1:]), np.abs(probe.counted))
+        distances = np.abs(probe.counted[:, None] - found).min(axis=1, initial=np.inf)
+        found = np.sort(np.concatenate((found, probe.counted[distances > 0.05 * nearest])))
+    return frozen(found)
 
 
 def _earlier(runs: list[LanczosRun], settling: Settling) -> list[Spectrum]:
     """Spectrum of each probe after three quarters of its steps, for probes that are not exact."""
     counted = [(run, int(COMPARED_FROM * len(run.alphas))) for run in runs if not run.exact and len(run.alphas) > 3]
-    return [settling.spectrum(run.alphas[:count], run.betas[:count]) for run, count in counted]
+    return [settling.sharpened(run.alphas[:count], run.betas[:count]).spectrum for run, count in counted]
 
 
 def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun:

@@ -15,7 +15,6 @@ from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.basis import Basis, dot
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
-from eigencurve.spectrum.quadrature import gauss_quadrature
 
 BoolArray = NDArray[np.bool_]
 
@@ -140,21 +139,38 @@ def make_run(alphas: list[float] | Array, betas: list[float] | Array, exact: boo
     return LanczosRun(diagonal, off_diagonal, exact, len(diagonal) - num_copies)
 
 
-def without_copies(run: LanczosRun, dtype: torch.dtype) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A tridiagonal with distinct nodes, and the norm of the residual of each node in ascending order."""
+
+    alphas: Array
+    betas: Array
+    residuals: Array
+
+
+def without_copies(run: LanczosRun, dtype: torch.dtype) -> Measure:
     """The tridiagonal of the same measure, with every group of copied nodes merged into one node.
 
     A copy takes a part of the weight of the eigenvalue that it copies (Greenbaum, Linear Algebra Appl. 113, 1989). The
     merged nodes pass through Lanczos again, in float64 and with a diagonal matrix. If there are no copies, the
     tridiagonal of the run is returned unchanged.
     """
+    nodes, vectors = eigh_tridiagonal(run.alphas, run.betas[: len(run.alphas) - 1])
+    residuals = np.maximum(run.betas[-1] * np.abs(vectors[-1]), _rounding(nodes, dtype))
     if run.num_distinct == len(run.alphas):
-        return run.alphas, run.betas
-    nodes, weights = gauss_quadrature(run.alphas, run.betas)
+        return Measure(run.alphas, run.betas, residuals)
     group = np.concatenate(([0], np.cumsum(~_copies(run.alphas, run.betas, dtype))))
-    shares = np.bincount(group, weights)
+    shares = np.bincount(group, vectors[0] ** 2)
     means = np.bincount(group, nodes) / np.bincount(group)
+    first = np.searchsorted(group, np.arange(len(shares)))
     used = shares > 0
-    return _diagonal_lanczos(means[used], np.sqrt(shares[used]))
+    merged = _diagonal_lanczos(means[used], np.sqrt(shares[used]))
+    return Measure(*merged, np.minimum.reduceat(residuals, first)[used])
+
+
+def _rounding(nodes: Array, dtype: torch.dtype) -> float:
+    """The rounding error of the largest node."""
+    return float(torch.finfo(dtype).eps * np.abs(nodes).max())
 
 
 def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
@@ -178,7 +194,7 @@ def _copies(alphas: Array, betas: Array, dtype: torch.dtype) -> BoolArray:
     can be as close without being converged.
     """
     nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
-    width = COPY_ROUNDINGS * torch.finfo(dtype).eps * np.abs(nodes).max()
+    width = COPY_ROUNDINGS * _rounding(nodes, dtype)
     residuals = betas[-1] * np.abs(vectors[-1])
     close: BoolArray = (np.diff(nodes) <= width) & (np.minimum(residuals[1:], residuals[:-1]) <= width)
     return close

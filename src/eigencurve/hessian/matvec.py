@@ -15,6 +15,7 @@ from torch import Tensor
 from eigencurve import _check
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.preconditioned import PreconditionedOperator, precondition
 from eigencurve.hessian.verify import TOLERANCE, probe_vectors, relative_size, symmetry_gap
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -83,6 +84,14 @@ class MatvecOperator:
             _check.refuse("MatvecOperator", "vector", f"{self.dim} numbers of type {self.dtype}", got)
         # Copy, because the result may be the argument itself or a buffer that the next call overwrites.
         return torch.from_numpy(np.array(self._product(vector), dtype=_numpy(self.dtype)))
+
+    def preconditioned_by(self, diagonal: Tensor | np.ndarray[Any, Any]) -> PreconditionedOperator:
+        """Return this operator in the metric of a positive diagonal matrix P, P^(-1/2) H P^(-1/2).
+
+        Args:
+            diagonal: Diagonal of P, a flat tensor or array of ``dim`` positive numbers.
+        """
+        return precondition(self, diagonal, None)
 
     def fingerprint(self) -> str:
         """Hash of the given name or, without a name, of one product."""

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
 from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
 from eigencurve.hessian.objective import Objective, as_objective, chosen_parameters, require_unsplit_batch_norm
+from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.products import Product, difference_product, gauss_newton_product, hessian_product
 from eigencurve.hessian.verify import SEED, verify_operator
 
@@ -100,6 +102,30 @@ class CurvatureOperator(ABC):
                 if not any(text in str(error) for text in NO_DOUBLE_BACKWARD):
                     raise
                 return self._retry_with_plain_kernels(vector, error)
+
+    @property
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        """Parameters that the operator acts on, by name, in the order of its vectors."""
+        return dict(zip(self.names, self._parameters, strict=True))
+
+    def preconditioned_by(self, preconditioner: Optimizer | Diagonal) -> PreconditionedOperator:
+        """Return this operator in the metric of an adaptive optimizer, P^(-1/2) H P^(-1/2).
+
+        The diagonal of P and the weight decay are copied from the optimizer's current state;
+        :class:`PreconditionedOperator` explains what becomes of the decay. If parameter groups have different learning
+        rates, P includes their ratios to the rate of the first group.
+
+        Args:
+            preconditioner: Adam, AdamW, RMSprop or Adagrad of ``torch.optim`` after at least one step. Or the positive
+                diagonal of P: a flat tensor, a list of tensors in the order of ``names``, or a mapping from names to
+                tensors.
+
+        Raises:
+            TypeError: If the optimizer is of another kind.
+            ValueError: If the optimizer has no state for a parameter, or if the diagonal is not positive or does not
+                fit the parameters.
+        """
+        return precondition(self, preconditioner, self.named_parameters)
 
     def fingerprint(self) -> str:
         """Hash of the parameters' values, the examples and all settings."""

@@ -10,7 +10,7 @@ import torch
 from eigencurve._arrays import Array
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.schedules.eigencurve import eigencurve
-from eigencurve.spectrum.quadrature import sharpen
+from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 # Schedules are compared at step counts that grow by about 9 %, starting with the first that allows a density fit.
@@ -32,11 +32,22 @@ class Settling:
         weight_decay: Weight decay that the spectrum is prepared with, and the scale of the sharpening.
         total_steps: Number of steps T of the schedule.
         dtype: Floating-point type of the products.
+        dim: Number of parameters; None to weight every eigenvalue by the probe.
+        num_rows: Number of basis vectors that fit in memory; None for all of them. Residuals are reliable only as long
+            as the basis is complete, so eigenvalues are counted after that many steps.
     """
 
-    def __init__(self, weight_decay: float, total_steps: int, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        weight_decay: float,
+        total_steps: int,
+        dtype: torch.dtype,
+        dim: int | None = None,
+        num_rows: int | None = None,
+    ) -> None:
         self.weight_decay, self.total_steps, self.dtype = weight_decay, total_steps, dtype
-        self._spectra: dict[bytes, Spectrum] = {}
+        self.dim, self.num_rows = dim, num_rows
+        self._spectra: dict[bytes, Sharpened] = {}
         self._curves: dict[bytes, Array] = {}
 
     def step_counts(self, num_steps: int) -> list[int]:
@@ -52,21 +63,29 @@ class Settling:
         earlier = [j for j in self.step_counts(k) if COMPARED_FROM * k <= j < k]
         if not earlier or earlier[0] > 0.85 * k:
             return math.inf
-        curve = self._curve(alphas, betas)
-        return max(float(np.abs(self._curve(alphas[:j], betas[:j]) - curve).max()) for j in earlier)
+        curve = self.curve(alphas, betas)
+        return max(float(np.abs(self.curve(alphas[:j], betas[:j]) - curve).max()) for j in earlier)
 
-    def spectrum(self, alphas: Array, betas: Array) -> Spectrum:
-        """Sharpened spectrum of a tridiagonal."""
+    def sharpened(self, alphas: Array, betas: Array, exact: bool = False) -> Sharpened:
+        """Sharpened spectrum of a tridiagonal, with its counted eigenvalues; an exact one has nothing to sharpen."""
         key = _key(alphas, betas)
         if key not in self._spectra:
             run = make_run(alphas, betas, False, self.dtype)
-            self._spectra[key] = sharpen(*without_copies(run, self.dtype), scale=self.weight_decay)
+            measure = without_copies(run, self.dtype)
+            residuals, counted = None if exact else measure.residuals, None
+            if self.num_rows is not None and len(alphas) > self.num_rows:
+                residuals = None
+                counted = self.sharpened(alphas[: self.num_rows], betas[: self.num_rows]).counted
+            self._spectra[key] = sharpen_and_count(
+                measure.alphas, measure.betas, self.weight_decay, dim=self.dim, residuals=residuals, counted=counted
+            )
         return self._spectra[key]
 
-    def _curve(self, alphas: Array, betas: Array) -> Array:
+    def curve(self, alphas: Array, betas: Array) -> Array:
+        """Logarithm of f(t)/f(0) for the schedule of a tridiagonal, for every step t."""
         key = _key(alphas, betas)
         if key not in self._curves:
-            self._curves[key] = log_curve(self.spectrum(alphas, betas), self.weight_decay, self.total_steps)
+            self._curves[key] = log_curve(self.sharpened(alphas, betas).spectrum, self.weight_decay, self.total_steps)
         return self._curves[key]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,9 +47,12 @@ class MeasurementRecord:
         num_distinct: Number of nodes that are not copies of another node.
         reason: Reason for stopping: ``"settled"``, ``"num_steps"`` or ``"exact"``.
         moved: Change of the schedule over the last quarter of the steps, as the largest |ln f'/f|.
-        weight_decay, total_steps: Weight decay and number of training steps for which ``octaves`` and ``moved`` hold.
+        weight_decay, total_steps: Weight decay and number of training steps for which ``octaves``, ``moved`` and
+            ``across`` hold.
         seconds: Duration of the measurement.
         made_by: Command and versions, or an empty string if unknown.
+        counted: Eigenvalues that were found one by one; each has weight 1/d, without sampling error.
+        across: Typical distance between the schedules of two probes, as the largest |ln f/g|; NaN if unknown.
     """
 
     octaves: OctaveShares
@@ -65,6 +68,8 @@ class MeasurementRecord:
     total_steps: int
     seconds: float
     made_by: str = ""
+    counted: Array = field(default_factory=lambda: frozen(np.zeros(0)))
+    across: float = math.nan
 
     @property
     def why(self) -> str:
@@ -75,10 +80,18 @@ class MeasurementRecord:
             "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
 
+    @property
+    def _sampling(self) -> str:
+        if math.isnan(self.across):
+            return ""
+        counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
+        return f"{counted}another probe would change the schedule by about {self.across:.2%}\n"
+
     def __str__(self) -> str:
         return (
             f"{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
+            f"{self._sampling}"
             f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
         )
 
@@ -95,7 +108,8 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "num_products": measurement.num_products, "num_distinct": measurement.num_distinct,
         "reason": measurement.reason, "moved": measurement.moved if math.isfinite(measurement.moved) else -1.0,
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
-        "seconds": measurement.seconds, "made_by": measurement.made_by,
+        "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
+        "across": -1.0 if math.isnan(measurement.across) else measurement.across,
     }  # fmt: skip
 
 
@@ -122,6 +136,8 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have neither
+        across=_known(fields.get("across", -1.0)),
     )
 
 
@@ -130,6 +146,12 @@ def _octaves(fields: Mapping[str, Any]) -> OctaveShares:
     if len({len(column) for column in columns}) > 1:
         raise ValueError("the columns of the octaves have different lengths")
     return OctaveShares(columns[0].astype(np.int64), *columns[1:])
+
+
+def _known(value: Any) -> float:
+    """A number that is written as -1 if it is unknown."""
+    number = float(value)
+    return number if number >= 0 else math.nan
 
 
 def _vector(values: Any) -> Array:

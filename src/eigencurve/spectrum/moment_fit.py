@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from eigencurve._arrays import Array
+from eigencurve._arrays import Array, IntArray
 from eigencurve.spectrum.log_grid import LogGrid, bulk_ends, log_grid, supported, without_atom
 
 _CURVATURES = (0.1, 1.0)  # range of τ; a larger one fits the edges of the bulk better, but misleads near zero
@@ -58,7 +58,7 @@ def fit_bulk(
     betas: Array,
     nodes: Array,
     vectors: Array,
-    bulk: slice,
+    bulk: IntArray,
     scale: float,
     smoothness: float | None = None,
 ) -> tuple[Array, Array]:
@@ -82,7 +82,7 @@ def fit_bulk(
         betas: Off-diagonal of the tridiagonal matrix.
         nodes: Eigenvalues of the tridiagonal matrix.
         vectors: Eigenvectors of the tridiagonal matrix, in columns.
-        bulk: Slice of the nodes that have not converged.
+        bulk: Indices of the nodes that have not converged.
         scale: Value of |λ| below which it does not matter how the mass is distributed.
         smoothness: Standard deviation τ; None for the value in [0.1, 1] with the largest evidence.
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
 from eigencurve import _check
-from eigencurve._arrays import Array
+from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve.spectrum.counting import BoolArray, counted_nodes, nearest_nodes, recounted
 from eigencurve.spectrum.log_grid import NARROW
 from eigencurve.spectrum.moment_fit import fit_bulk
 from eigencurve.spectrum.spectrum import Spectrum
@@ -18,6 +21,14 @@ _RESIDUAL_PER_SPACING = 0.3
 _RESIDUAL_TIMES_ROOT = 0.01
 _MIN_BULK = 8  # fewer nodes do not determine a density
 _BREAKDOWN = 1e-13  # a β below this fraction of the largest |θ| is rounding error
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpened:
+    """A sharpened spectrum, and the eigenvalues in it that are counted: each has weight 1/d, without sampling error."""
+
+    spectrum: Spectrum
+    counted: Array
 
 
 def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]:
@@ -67,7 +78,8 @@ def sharpen(
         scale: Value of |λ| below which it does not matter how the mass is distributed; about the weight decay.
         smoothness: Standard deviation τ of the curvature of the log-density, per squared e-fold of |λ|; None to
             estimate it from the moments.
-        dim: Number of parameters, stored in the result.
+        dim: Number of parameters d, stored in the result. If it is given, converged isolated nodes get weight 1/d; see
+            :mod:`eigencurve.spectrum.counting`.
 
     Returns:
         The spectrum with signed eigenvalues, for :func:`prepare`.
@@ -75,16 +87,50 @@ def sharpen(
     Raises:
         ValueError: An entry is not finite, a β is negative, or the lengths do not match.
     """
+    return sharpen_and_count(alphas, betas, scale, smoothness, dim).spectrum
+
+
+def sharpen_and_count(
+    alphas: ArrayLike,
+    betas: ArrayLike,
+    scale: float,
+    smoothness: float | None = None,
+    dim: int | None = None,
+    residuals: Array | None = None,
+    counted: Array | None = None,
+) -> Sharpened:
+    """Sharpen a tridiagonal, and tell which of the eigenvalues are counted.
+
+    Args:
+        alphas: Diagonal of T; this and the next four arguments are those of :func:`sharpen`.
+        betas: Off-diagonal of T.
+        scale: Value of |λ| below which it does not matter how the mass is distributed.
+        smoothness: Standard deviation of the curvature of the log-density, or None.
+        dim: Number of parameters, or None to count nothing.
+        residuals: Norm of the residual of each node in ascending order; None to compute it from ``betas``.
+        counted: Eigenvalues to count; None to decide by the residuals (:func:`counted_nodes`).
+    """
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
     floor = _check.positive("sharpen", "scale", scale, "Pass the weight decay, or the smallest curvature that matters.")
     tau = None if smoothness is None else _check.positive("sharpen", "smoothness", smoothness)
     nodes, vectors = _eigenpairs(alpha, beta)
-    bulk = _unconverged(nodes, vectors, _residual_norm(beta))
+    weights = vectors[0] ** 2
+    errors = _residual_norm(beta) * np.abs(vectors[-1]) if residuals is None else residuals
+    known = np.zeros(len(nodes), dtype=bool)
+    if dim is not None:
+        known = counted_nodes(nodes, weights, errors, dim) if counted is None else nearest_nodes(nodes, counted)
+    bulk = _bulk(nodes, weights, errors, known)
     if _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
-        return Spectrum(nodes, vectors[0] ** 2, dim)
+        return _finished(nodes, weights, known, dim)
     points, masses = fit_bulk(alpha, beta, nodes, vectors, bulk, floor, tau)
-    keep = np.r_[0 : bulk.start, bulk.stop : len(nodes)]
-    return Spectrum(np.concatenate([nodes[keep], points]), np.concatenate([vectors[0, keep] ** 2, masses]), dim)
+    kept = np.setdiff1d(np.arange(len(nodes)), bulk)
+    known = np.concatenate([known[kept], np.zeros(len(points), dtype=bool)])
+    return _finished(np.concatenate([nodes[kept], points]), np.concatenate([weights[kept], masses]), known, dim)
+
+
+def _finished(eigenvalues: Array, weights: Array, counted: BoolArray, dim: int | None) -> Sharpened:
+    shares = weights if dim is None else recounted(weights, counted, dim)
+    return Sharpened(Spectrum(eigenvalues, shares, dim), frozen(np.sort(eigenvalues[counted])))
 
 
 def _tridiagonal(function: str, alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]:
@@ -120,12 +166,13 @@ def _residual_norm(betas: Array) -> float:
     return float(betas[-1]) if len(betas) else 0.0
 
 
-def _unconverged(nodes: Array, vectors: Array, residual_norm: float) -> slice:
-    """The nodes between the converged ones at both ends."""
-    residuals, fourth_root = residual_norm * np.abs(vectors[-1]), np.sqrt(np.abs(vectors[0]))
+def _bulk(nodes: Array, weights: Array, residuals: Array, counted: BoolArray) -> IntArray:
+    """Indices of the nodes from the first to the last unconverged one, without those that are counted."""
+    fourth_root = weights**0.25
     allowed = np.minimum(_RESIDUAL_PER_SPACING * fourth_root, _RESIDUAL_TIMES_ROOT)
-    (loose,) = np.nonzero(residuals * fourth_root > allowed * _spacings(nodes))
-    return slice(int(loose[0]), int(loose[-1]) + 1) if len(loose) else slice(0, 0)
+    (loose,) = np.nonzero((residuals * fourth_root > allowed * _spacings(nodes)) & ~counted)
+    inside = np.arange(loose[0], loose[-1] + 1) if len(loose) else np.zeros(0, dtype=np.int64)
+    return inside[~counted[inside]]
 
 
 def _spacings(nodes: Array, reach: int = 3) -> Array:

@@ -17,12 +17,11 @@ from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.experiments.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
 from eigencurve.hessian.estimate import shortened
-from eigencurve.hessian.lanczos import LanczosRun, lanczos, without_copies
+from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.operator import HessianOperator
-from eigencurve.hessian.settling import log_curve
+from eigencurve.hessian.settling import Settling
 from eigencurve.schedules.units import TYPICAL_STEPS
-from eigencurve.spectrum.quadrature import sharpen
 
 LARGE_BATCH = 2
 # (vectors, products) for the two networks.
@@ -73,7 +72,7 @@ def _row(vectors: str, steps: int, run: LanczosRun, reference: Array) -> list[st
 
 
 def _curve(run: LanczosRun) -> Array:
-    return log_curve(sharpen(*without_copies(run, torch.float32), scale=WEIGHT_DECAY), WEIGHT_DECAY, TYPICAL_STEPS)
+    return Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32).curve(run.alphas, run.betas)
 
 
 def resnet18_row(vectors: int, steps: int) -> list[str]:

@@ -23,12 +23,11 @@ from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.resnet import load_npz, resnet20
 from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.hessian.estimate import estimate_spectrum
-from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import spectrum_bytes
-from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
+from eigencurve.spectrum.quadrature import gauss_quadrature
 
 SEED = 0
 WEIGHT_DECAY = 5e-4
@@ -70,7 +69,7 @@ def make(request: Request) -> ResultsPage:
     )  # fmt: skip
     seconds = time.monotonic() - begun
     alphas, betas = estimate.alphas[0], estimate.betas[0]
-    rows, spectrum = rows_of(alphas, betas)
+    rows, spectrum = rows_of(alphas, betas, operator.dim)
     try:
         published = published_spectrum(request.data, RESNET_CIFAR10)
     except FileNotFoundError:
@@ -84,7 +83,7 @@ def make(request: Request) -> ResultsPage:
     parts = [
         f"The Hessian of the mean loss on the first {NUM_IMAGES} training images (lossless), in eval mode. Schedules"
         f" have T = {TYPICAL_STEPS:,} steps and weight decay {WEIGHT_DECAY:g}.",
-        how, table_of(rows), settled_at(alphas, betas), *_published_sentence(published),
+        how, table_of(rows), settled_at(alphas, betas, operator.dim), *_published_sentence(published),
         octaves_of(measured, published),
     ]  # fmt: skip
     files = {"resnet20_spectrum.npz": spectrum_bytes(measured, ".npz")}
@@ -120,10 +119,10 @@ def times_of(operator: HessianOperator) -> str:
     return "; ".join(words)
 
 
-def rows_of(alphas: Array, betas: Array) -> tuple[list[ProductsRow], Spectrum]:
+def rows_of(alphas: Array, betas: Array, dim: int) -> tuple[list[ProductsRow], Spectrum]:
     """The estimates after each number of products, and the spectrum from all of them, which errors refer to."""
     counts = [k for k in COUNTS if k < len(alphas)] + [len(alphas)]
-    sharpened = {k: _sharpened(alphas[:k], betas[:k]) for k in counts}
+    sharpened = {k: _sharpened(alphas[:k], betas[:k], dim) for k in counts}
     settled = _log_curve(sharpened[counts[-1]])
     rows = []
     for k in counts:
@@ -134,13 +133,13 @@ def rows_of(alphas: Array, betas: Array) -> tuple[list[ProductsRow], Spectrum]:
     return rows, sharpened[counts[-1]]
 
 
-def settled_at(alphas: Array, betas: Array, settle: float = 0.02) -> str:
+def settled_at(alphas: Array, betas: Array, dim: int, settle: float = 0.02) -> str:
     """A sentence that says where a run with early stopping would have ended, and its distance to the last curve."""
-    settling = Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32)
-    last = _log_curve(_sharpened(alphas, betas))
+    settling = Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32, dim)
+    last = _log_curve(_sharpened(alphas, betas, dim))
     for k in settling.step_counts(len(alphas)):
         if settling.moved(alphas[:k], betas[:k]) < settle:
-            error = np.abs(_log_curve(_sharpened(alphas[:k], betas[:k])) - last).max()
+            error = np.abs(_log_curve(_sharpened(alphas[:k], betas[:k], dim)) - last).max()
             return f"With settle={settle:g} the run ends after {k} products, {error:.3f} from the last curve."
     return f"With settle={settle:g} the run does not end early."
 
@@ -149,9 +148,8 @@ def _log_curve(spectrum: Spectrum) -> Array:
     return log_curve(spectrum, WEIGHT_DECAY, TYPICAL_STEPS)
 
 
-def _sharpened(alphas: Array, betas: Array) -> Spectrum:
-    run = make_run(alphas, betas, False, torch.float32)
-    return sharpen(*without_copies(run, torch.float32), scale=WEIGHT_DECAY)
+def _sharpened(alphas: Array, betas: Array, dim: int) -> Spectrum:
+    return Settling(WEIGHT_DECAY, TYPICAL_STEPS, torch.float32, dim).sharpened(alphas, betas).spectrum
 
 
 def table_of(rows: list[ProductsRow]) -> str:

@@ -1,0 +1,188 @@
+"""PreconditionedOperator: the curvature as an adaptive optimizer sees it, in the metric of its preconditioner."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.optim import Optimizer
+
+from eigencurve import _check
+from eigencurve.hessian.adaptive import read_optimizer
+from eigencurve.hessian.batches import tensor_bytes
+from eigencurve.hessian.lanczos import LanczosOperator
+
+# A positive diagonal: a flat vector, or one tensor per parameter, by name or in the order of the operator.
+Diagonal = Tensor | NDArray[Any] | Mapping[str, Tensor] | Sequence[Tensor]
+
+
+class PreconditionedOperator:
+    r"""Products with :math:`P^{-1/2} H P^{-1/2}`, for :func:`estimate_spectrum`.
+
+    An adaptive optimizer takes the step :math:`w \leftarrow w - \eta P^{-1} g` with a diagonal matrix P; for Adam,
+    :math:`P = \operatorname{diag}(\sqrt{\hat v} + \epsilon)`. In the coordinates :math:`x = P^{1/2} w` this is plain
+    gradient descent, and its Hessian is :math:`P^{-1/2} H P^{-1/2}`. This matrix is symmetric and has the eigenvalues
+    of :math:`P^{-1} H`. The theory treats P as constant.
+
+    Weight decay ω enters in one of two ways:
+
+    - As an L2 term (Adam, RMSprop, Adagrad), it is part of the gradient, so the products are those of
+      :math:`P^{-1/2} (H + \omega I) P^{-1/2}`. It shifts every eigenvalue differently and must not be added again by
+      :func:`eigencurve.prepare`.
+    - Decoupled (AdamW), the step is :math:`w \leftarrow w - \eta (P^{-1} g + \omega w)`, and the matrix is
+      :math:`P^{-1/2} H P^{-1/2} + \omega I`. A decay that is the same for all parameters is left out of the products
+      and reported as ``eigenvalue_shift``; pass it to :func:`eigencurve.prepare`. If it differs between parameters, it
+      is part of the products.
+
+    Most users call ``operator.preconditioned_by(optimizer)``, which reads all of this from the optimizer.
+
+    Args:
+        operator: Operator of H.
+        diagonal: Diagonal of P: ``operator.dim`` positive numbers, in the order of the operator's vectors.
+        weight_decay: Weight decay ω, not negative: one number, or a tensor with one per entry of ``diagonal``.
+        decoupled_weight_decay: Whether the decay is decoupled from the gradient, as in AdamW.
+
+    Attributes:
+        operator: Operator of H.
+        diagonal: Diagonal of P.
+        eigenvalue_shift: Decoupled weight decay to add to every eigenvalue; 0.0 if there is none, or if it is already
+            part of the products.
+        dim, dtype, device: Those of ``operator``.
+
+    Raises:
+        ValueError: If ``diagonal`` has another length, is not finite or is not positive; or if ``weight_decay`` is
+            negative or of another length.
+
+    >>> from eigencurve.hessian import as_operator
+    >>> operator = as_operator(torch.tensor([[8.0, 2.0], [2.0, 1.0]]))
+    >>> PreconditionedOperator(operator, torch.tensor([4.0, 1.0]))(torch.tensor([1.0, 0.0]))
+    tensor([2., 1.])
+    """
+
+    def __init__(
+        self,
+        operator: LanczosOperator,
+        diagonal: Tensor,
+        *,
+        weight_decay: float | Tensor = 0.0,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        self.operator = operator
+        self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
+        self.diagonal = self._positive(diagonal)
+        self._scale = self.diagonal.rsqrt()
+        decay = self._decay(weight_decay)
+        self.eigenvalue_shift = decay if isinstance(decay, float) and decoupled_weight_decay else 0.0
+        self._added: Tensor | None = None
+        if isinstance(decay, Tensor) and decoupled_weight_decay:
+            self._added = decay
+        elif not decoupled_weight_decay and (isinstance(decay, Tensor) or decay > 0):
+            self._added = decay / self.diagonal
+
+    def __call__(self, vector: Tensor) -> Tensor:
+        """Product with ``vector``, a flat tensor of ``dim`` numbers."""
+        product = self._scale * self.operator(self.transform_gradient(vector))
+        return product if self._added is None else product.addcmul_(self._added, vector)
+
+    def transform_gradient(self, gradient: Tensor) -> Tensor:
+        """P^(-1/2) g: a gradient, or a sample of gradient noise, in the coordinates x = P^(1/2) w."""
+        return self._scale * self._vector("gradient", gradient)
+
+    def transform_displacement(self, displacement: Tensor) -> Tensor:
+        """P^(1/2) Δ: a difference of parameters, such as w - w*, in the coordinates x = P^(1/2) w."""
+        return self._vector("displacement", displacement) / self._scale
+
+    def fingerprint(self) -> str:
+        """Hash of the operator's fingerprint, the diagonal and the weight decay in the products."""
+        text = f"{type(self).__name__} {self.operator.fingerprint()} {self.metric_fingerprint()}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def metric_fingerprint(self) -> str:
+        """Hash of the diagonal and the weight decay in the products, without the operator."""
+        digest = hashlib.sha256(tensor_bytes(self.diagonal))
+        digest.update(b"" if self._added is None else tensor_bytes(self._added))
+        return digest.hexdigest()
+
+    def min_over_processes(self, value: int) -> int:
+        """Minimum of ``value`` over all processes that share the products."""
+        return self.operator.min_over_processes(value)
+
+    @property
+    def is_main_process(self) -> bool:
+        """Whether this process writes files and shows progress."""
+        return self.operator.is_main_process
+
+    def _positive(self, diagonal: Tensor) -> Tensor:
+        values = self._vector("diagonal", diagonal.detach().to(self.device, self.dtype, copy=True))
+        wrong = ~(torch.isfinite(values) & (values > 0))
+        if bool(wrong.any()):
+            place = int(wrong.nonzero()[0])
+            got = f"{values[place].item():g} at position {place}"
+            _check.refuse(type(self).__name__, "diagonal", "finite and positive everywhere", got)
+        return values
+
+    def _decay(self, weight_decay: float | Tensor) -> float | Tensor:
+        if not isinstance(weight_decay, Tensor):
+            return _check.at_least(type(self).__name__, "weight_decay", weight_decay, 0.0)
+        values = self._vector("weight_decay", weight_decay.detach().to(self.device, self.dtype, copy=True))
+        if not bool((values >= 0).all() & torch.isfinite(values).all()):
+            _check.refuse(type(self).__name__, "weight_decay", "finite and >= 0 everywhere", values.min().item())
+        return values
+
+    def _vector(self, argument: str, vector: Tensor) -> Tensor:
+        if vector.shape != (self.dim,) or vector.dtype != self.dtype or vector.device != self.device:
+            need = f"a tensor of {self.dim} numbers of type {self.dtype} on {self.device}"
+            got = f"shape {tuple(vector.shape)}, {vector.dtype}, {vector.device}"
+            _check.refuse(type(self).__name__, argument, need, got)
+        return vector
+
+
+def precondition(
+    operator: LanczosOperator, preconditioner: Optimizer | Diagonal, parameters: Mapping[str, Tensor] | None
+) -> PreconditionedOperator:
+    """The operator in the metric of an optimizer, or of any positive diagonal.
+
+    Args:
+        operator: Operator of H.
+        preconditioner: Optimizer of PyTorch (Adam, AdamW, RMSprop or Adagrad), or the diagonal of P.
+        parameters: The operator's parameters by name, in their order; None if it is defined by its products alone.
+    """
+    function = f"{type(operator).__name__}.preconditioned_by"
+    if isinstance(preconditioner, Optimizer) and parameters is not None:
+        state = read_optimizer(function, preconditioner, parameters)
+        return PreconditionedOperator(
+            operator, state.diagonal, weight_decay=state.weight_decay, decoupled_weight_decay=state.decoupled
+        )
+    if isinstance(preconditioner, Mapping | list | tuple) and parameters is not None:
+        return PreconditionedOperator(operator, _flat(function, preconditioner, parameters))
+    if not hasattr(preconditioner, "__array__"):
+        need = "a flat tensor or array" if parameters is None else "an optimizer, or the diagonal of P as tensors"
+        raise TypeError(_check.sentence(function, "preconditioner", need, preconditioner))
+    return PreconditionedOperator(operator, _tensor(preconditioner))
+
+
+def _flat(function: str, given: Mapping[str, Tensor] | Sequence[Tensor], parameters: Mapping[str, Tensor]) -> Tensor:
+    """One flat vector from one tensor per parameter; a mapping may also contain other parameters."""
+    if isinstance(given, Mapping):
+        missing = [name for name in parameters if name not in given]
+        if missing:
+            _check.refuse(function, "preconditioner", "a mapping with every parameter", f"none for {missing[0]}")
+        given = [given[name] for name in parameters]
+    if len(given) != len(parameters):
+        _check.refuse(function, "preconditioner", f"a list of {len(parameters)} tensors, one per parameter", len(given))
+    parts = [_tensor(part) for part in given]
+    for part, (name, parameter) in zip(parts, parameters.items(), strict=True):
+        if part.shape != parameter.shape:
+            need = f"of the parameters' shapes ({tuple(parameter.shape)} for {name})"
+            _check.refuse(function, "preconditioner", need, tuple(part.shape))
+    return torch.cat([part.detach().reshape(-1) for part in parts])
+
+
+def _tensor(values: Any) -> Tensor:
+    """Tensor of any array, such as one of JAX."""
+    return values if isinstance(values, Tensor) else torch.as_tensor(np.array(values))

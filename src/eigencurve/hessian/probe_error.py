@@ -1,0 +1,45 @@
+"""How far the schedules of two random probes differ: the part of the error that more Lanczos steps do not remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from eigencurve._arrays import Array
+from eigencurve.hessian.settling import log_curve
+from eigencurve.spectrum.groups import octave_index
+from eigencurve.spectrum.quadrature import Sharpened
+from eigencurve.spectrum.spectrum import Spectrum
+
+NUM_PAIRS = 15
+
+
+def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: int, dim: int) -> float:
+    r"""Typical largest |ln f/g| between the schedules f and g of two estimates from other probes.
+
+    With n probes, the weight of m eigenvalues in an octave is their share times a :math:`\chi^2_{nm}/(nm)` variable.
+    Counted eigenvalues have no such error. The weights of the estimate are redrawn octave by octave for 15 pairs, and
+    the median distance between the schedules of a pair is returned.
+
+    Args:
+        probes: Sharpened spectrum of each probe.
+        weight_decay: Weight decay that the spectra are prepared with.
+        total_steps: Number of steps T of the schedule.
+        dim: Dimension d.
+    """
+    eigenvalues = np.concatenate([probe.spectrum.eigenvalues for probe in probes])
+    weights = np.concatenate([probe.spectrum.weights for probe in probes]) / len(probes)
+    counted = np.concatenate([np.isin(probe.spectrum.eigenvalues, probe.counted) for probe in probes])
+    heights = np.abs(eigenvalues) + weight_decay
+    octaves = octave_index(heights, float(heights.min()))
+    freedom = len(probes) * dim * np.bincount(octaves, np.where(counted, 0.0, weights))
+    rng = np.random.default_rng(0)
+
+    def redrawn_curve() -> Array:
+        factors = rng.chisquare(np.maximum(freedom, 1e-3)) / np.maximum(freedom, 1e-3)
+        rest = np.where(counted, 0.0, weights * factors[octaves])
+        rest *= (1 - weights[counted].sum()) / max(float(rest.sum()), np.finfo(float).tiny)
+        return log_curve(Spectrum(eigenvalues, np.where(counted, weights, rest)), weight_decay, total_steps)
+
+    return float(np.median([np.abs(redrawn_curve() - redrawn_curve()).max() for _ in range(NUM_PAIRS)]))
