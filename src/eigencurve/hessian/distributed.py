@@ -35,11 +35,28 @@ class DistributedOperator:
         self.operator, self.group = operator, group
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self.num_examples = int(self._sum(torch.tensor([operator.num_examples], device=self.device))[0])
+        self._rows = [int(str(count)) for count in self._gather(operator.num_rows)]
+        self.num_rows, self.names = sum(self._rows), operator.names
         self._require_equal_parameters()
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, summed over all processes."""
         return self._sum(self.operator(vector).mul_(self.operator.num_examples / self.num_examples))
+
+    def gradient(self, rows: Tensor | None = None) -> Tensor:
+        """Gradient of the mean loss over all processes, or the part of it that is due to some of the rows.
+
+        Args:
+            rows: One boolean for each of the ``num_rows`` rows of all processes, in the order of their ranks; None is
+                all rows.
+        """
+        first = sum(self._rows[: dist.get_rank(self.group)])
+        mine = None if rows is None else rows[first : first + self.operator.num_rows]
+        return self._sum(self.operator.gradient(mine).mul_(self.operator.num_examples / self.num_examples))
+
+    def parameter_vector(self) -> Tensor:
+        """Current values of the parameters, as one flat vector."""
+        return self.operator.parameter_vector()
 
     @property
     def is_main_process(self) -> bool:

@@ -84,8 +84,8 @@ def bytes_subject(content: bytes, suffix: str, name: str, weight_decay: float | 
 
     Without ``weight_decay``, the file's own is used; if it has none, the eigenvalues must be positive.
     """
-    spectrum, measurement = parse_spectrum(content, suffix, Path(name))
-    return Subject(name, spectrum, _decay(spectrum, measurement, weight_decay), measurement)
+    file = parse_spectrum(content, suffix, Path(name))
+    return Subject(name, file.spectrum, _decay(file.spectrum, file.measurement, weight_decay), file.measurement)
 
 
 def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -> Subject:
