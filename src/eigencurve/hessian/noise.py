@@ -21,6 +21,8 @@ from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
 
 FUNCTION = "estimate_noise"
+# Weight of the level of all octaves in the expected noise of one octave, as a number of eigenvalues.
+PRIOR = 2.0
 # An octave enters the fit of the exponent if the relative error of its noise is below this.
 ENOUGH_SIGNAL = 0.5
 
@@ -52,8 +54,10 @@ def estimate_noise(
     after the sampling noise of g, C/m, is subtracted.
 
     The standard error of the mass in an octave of n eigenvalues is that of a :math:`\chi^2` variable with
-    min(n, m - 1) degrees of freedom per sign vector. This assumes that C is nearly isotropic within an octave. With
-    several sign vectors, their scatter is used if it is larger. Half the change over the last quarter of the steps is
+    min(n, m - 1) degrees of freedom per sign vector. This assumes that C is nearly isotropic within an octave. The
+    variable's mean is taken from the octave and, with the weight of two eigenvalues, from the level of all octaves, so
+    a single eigenvalue that happens to get little noise does not get a small error. With several sign vectors, their
+    scatter is used if it is larger. Half the change over the last quarter of the steps is
     added, squared, and so is the error of the number of eigenvalues if you pass an estimate. None of these contains the
     error from having only m examples.
 
@@ -142,7 +146,10 @@ def _masses(grid: OctaveGrid, samples: Sequence[DirectionMeasure], num_examples:
     if not all(sample.exact for sample in samples):
         each = np.array([pooled(masses, grid.eigenvalue_sum) for masses in each])
     mean = each.mean(axis=0)
-    variance = 2 * mean**2 / _freedom(grid, num_examples) / len(samples)
+    freedom = _freedom(grid, num_examples)
+    usual = grid.eigenvalue_sum * mean.sum() / grid.eigenvalue_sum.sum()
+    expected = (freedom * mean + PRIOR * usual) / (freedom + PRIOR)
+    variance = 2 * expected**2 / freedom / len(samples)
     if len(samples) > 1:
         variance = np.maximum(variance, each.var(axis=0, ddof=1) / len(samples))
     change = np.mean([sample.change(grid) for sample in samples], axis=0)
