@@ -44,3 +44,19 @@ EIGENVALUES = hessian_like(3000, 20)
 
 def matrix_operator(dtype=torch.float32):
     return MatrixOperator(EIGENVALUES, dtype)
+
+
+def random_spectrum(rng):
+    """Eigenvalues with one of four kinds of bulk, and up to 40 outliers above it."""
+    dim, num_outliers = int(np.exp(rng.uniform(np.log(500), np.log(5000)))), int(rng.integers(0, 40))
+    num_bulk, scale = dim - num_outliers, 10 ** rng.uniform(-4, -2)
+    kind = rng.integers(4)
+    if kind == 0:
+        bulk = scale * rng.normal(0, 1, num_bulk)
+    elif kind == 1:
+        bulk = scale * np.exp(rng.normal(0, rng.uniform(0.5, 2), num_bulk))
+    elif kind == 2:
+        bulk = scale / 10 * (1 - rng.random(num_bulk)) ** (-1 / rng.uniform(0.6, 1.5))
+    else:
+        bulk = 10 * scale * rng.uniform(0, 1, num_bulk)
+    return np.concatenate((bulk, np.abs(bulk).max() * np.exp(rng.uniform(0.1, 6, num_outliers))))

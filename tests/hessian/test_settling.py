@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from tests.hessian.matrices import matrix_operator, start
+from tests.hessian.matrices import MatrixOperator, hessian_like, matrix_operator, start
 
 import eigencurve as ec
 from eigencurve.hessian import estimate_spectrum, settling
@@ -20,13 +20,13 @@ def run():
 @pytest.fixture
 def sharpened(monkeypatch):
     """Length of every tridiagonal that is sharpened."""
-    lengths, original = [], settling.sharpen
+    lengths, original = [], settling.sharpen_and_count
 
-    def counting(alphas, betas, **options):
+    def counting(alphas, betas, *scale, **options):
         lengths.append(len(alphas))
-        return original(alphas, betas, **options)
+        return original(alphas, betas, *scale, **options)
 
-    monkeypatch.setattr(settling, "sharpen", counting)
+    monkeypatch.setattr(settling, "sharpen_and_count", counting)
     return lengths
 
 
@@ -40,7 +40,7 @@ def test_step_counts_grow_by_a_twelfth_up_to_the_last():
 def test_moved_is_the_largest_distance_to_the_curves_of_the_last_quarter(run):
     found = Settling(5e-4, 1000, torch.float32)
     earlier = [j for j in found.step_counts(80) if 60 <= j < 80]
-    curves = [log_curve(found.spectrum(run.alphas[:j], run.betas[:j]), 5e-4, 1000) for j in (*earlier, 80)]
+    curves = [found.curve(run.alphas[:j], run.betas[:j]) for j in (*earlier, 80)]
     wanted = max(float(np.abs(curve - curves[-1]).max()) for curve in curves[:-1])
     assert found.moved(run.alphas, run.betas) == wanted > 0
 
@@ -53,7 +53,7 @@ def test_every_block_is_sharpened_once(run, sharpened):
     found = Settling(5e-4, 1000, torch.float32)
     for k in (*found.step_counts(80), 80):
         found.moved(run.alphas[:k], run.betas[:k])
-    found.spectrum(run.alphas, run.betas)
+    found.sharpened(run.alphas, run.betas)
     assert sorted(sharpened) == sorted(set(sharpened))
 
 
@@ -65,3 +65,26 @@ def test_an_estimate_sharpens_its_final_block_once(sharpened, settings):
 
 def test_a_spectrum_of_one_eigenvalue_has_a_constant_curve():
     assert not log_curve(ec.Spectrum([2.0], [1.0]), 1e-3, 50).any()
+
+
+@pytest.mark.parametrize("num_vectors", [None, 102, 64])
+def test_the_curve_hardly_depends_on_the_probe_whatever_the_memory(num_vectors):
+    """With 64 vectors or more, which hold the 40 outliers; without counting, these errors are 0.3 to 1.5."""
+    eigenvalues = hessian_like(4000, 40)
+    exact = log_curve(ec.Spectrum(eigenvalues, np.ones(4000)), 5e-4, 39_100)
+    budget = None if num_vectors is None else num_vectors * 4 * 4000
+    for seed in range(3):
+        operator = MatrixOperator(eigenvalues, torch.float32)
+        found = estimate_spectrum(operator, 150, settle=None, seed=seed, memory_budget=budget, progress=False)
+        assert np.abs(log_curve(found.spectrum, 5e-4, 39_100) - exact).max() < 0.15
+        assert len(found.counted) > 40
+        assert np.abs(found.counted[:, None] - eigenvalues).min(axis=1).max() < 1e-4
+
+
+def test_several_probes_count_each_eigenvalue_once():
+    eigenvalues = hessian_like(4000, 40)
+    found = estimate_spectrum(MatrixOperator(eigenvalues), 100, settle=None, num_probes=3, progress=False)
+    claimed = np.abs(found.counted[:, None] - eigenvalues).argmin(axis=1)
+    assert len(set(claimed.tolist())) == len(claimed) > 40
+    above = found.spectrum.eigenvalues > 9
+    assert found.spectrum.weights[above].sum() * 4000 == pytest.approx(40, abs=1e-6)

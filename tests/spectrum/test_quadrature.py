@@ -55,9 +55,17 @@ def test_lanczos_that_ended_gives_the_exact_spectrum():
     eigenvalues = np.array([-1.0, 0.0, 1e-3, 0.5, 40.0])
     weights = np.array([0.1, 0.3, 0.3, 0.2, 0.1])
     alphas, betas = lanczos(lambda v: eigenvalues * v, np.sqrt(weights), 5)
-    s = sharpen(alphas, betas, scale=5e-4, dim=5)
+    s = sharpen(alphas, betas, scale=5e-4)
     assert_allclose(s.eigenvalues, eigenvalues, atol=1e-12)
     assert_allclose(s.weights, weights, atol=1e-12)
+
+
+def test_with_as_many_nodes_as_dimensions_every_eigenvalue_is_counted():
+    eigenvalues = np.array([-1.0, 0.0, 1e-3, 0.5, 40.0])
+    alphas, betas = lanczos(lambda v: eigenvalues * v, np.sqrt([0.1, 0.3, 0.3, 0.2, 0.1]), 5)
+    s = sharpen(alphas, betas, scale=5e-4, dim=5)
+    assert_allclose(s.eigenvalues, eigenvalues, atol=1e-12)
+    assert_allclose(s.weights, np.full(5, 0.2), atol=1e-12)
     assert s.dim == 5
 
 

@@ -132,7 +132,6 @@ class _ProbeLoop:
 
     def __init__(self, operator: LanczosOperator, settings: EstimateSettings) -> None:
         self.operator, self.settings = operator, settings
-        self.settling = Settling(settings.weight_decay, settings.total_steps, operator.dtype, operator.dim)
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
@@ -140,6 +139,9 @@ class _ProbeLoop:
             self.saved = self.file.load()
         self.output = self.file if operator.is_main_process else None
         self.plan = _shared_plan(operator, settings, self.saved)
+        self.settling = Settling(
+            settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, self.plan.num_rows
+        )
         done = [] if self.saved is None else self.saved.finished
         self.finished = [shortened(run, self.plan.num_steps, operator.dtype) for run in done]
         self.reason, self.moved = "num_steps", float("inf")
@@ -247,16 +249,24 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         total_steps=settings.total_steps,
         plan=loop.plan,
         seconds=seconds,
-        counted=_distinct(probes, loop.operator.dtype),
+        counted=_distinct(probes),
         across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
     )
 
 
-def _distinct(probes: list[Sharpened], dtype: torch.dtype) -> Array:
-    """The counted eigenvalues of all probes in ascending order, each once."""
-    found = np.sort(np.concatenate([probe.counted for probe in probes]))
-    apart = np.diff(found, prepend=-np.inf) > 1e3 * torch.finfo(dtype).eps * np.abs(found).max(initial=0.0)
-    return frozen(found[apart])
+def _distinct(probes: list[Sharpened]) -> Array:
+    """The counted eigenvalues of all probes in ascending order, each once.
+
+    Two probes find the same eigenvalue up to 1 % of its distance to the others, so values that differ by less than 5 %
+    of it are one.
+    """
+    found = probes[0].counted
+    for probe in probes[1:]:
+        gaps = np.diff(probe.counted, prepend=-np.inf, append=np.inf)
+        nearest = np.minimum(np.minimum(gaps[:-1], gaps[1:]), np.abs(probe.counted))
+        distances = np.abs(probe.counted[:, None] - found).min(axis=1, initial=np.inf)
+        found = np.sort(np.concatenate((found, probe.counted[distances > 0.05 * nearest])))
+    return frozen(found)
 
 
 def _earlier(runs: list[LanczosRun], settling: Settling) -> list[Spectrum]:

@@ -33,10 +33,20 @@ class Settling:
         total_steps: Number of steps T of the schedule.
         dtype: Floating-point type of the products.
         dim: Number of parameters; None to weight every eigenvalue by the probe.
+        num_rows: Number of basis vectors that fit in memory; None for all of them. Residuals are reliable only as long
+            as the basis is complete, so eigenvalues are counted after that many steps.
     """
 
-    def __init__(self, weight_decay: float, total_steps: int, dtype: torch.dtype, dim: int | None = None) -> None:
-        self.weight_decay, self.total_steps, self.dtype, self.dim = weight_decay, total_steps, dtype, dim
+    def __init__(
+        self,
+        weight_decay: float,
+        total_steps: int,
+        dtype: torch.dtype,
+        dim: int | None = None,
+        num_rows: int | None = None,
+    ) -> None:
+        self.weight_decay, self.total_steps, self.dtype = weight_decay, total_steps, dtype
+        self.dim, self.num_rows = dim, num_rows
         self._spectra: dict[bytes, Sharpened] = {}
         self._curves: dict[bytes, Array] = {}
 
@@ -62,9 +72,12 @@ class Settling:
         if key not in self._spectra:
             run = make_run(alphas, betas, False, self.dtype)
             measure = without_copies(run, self.dtype)
-            residuals = np.zeros_like(measure.residuals) if exact else measure.residuals
+            residuals, counted = None if exact else measure.residuals, None
+            if self.num_rows is not None and len(alphas) > self.num_rows:
+                residuals = None
+                counted = self.sharpened(alphas[: self.num_rows], betas[: self.num_rows]).counted
             self._spectra[key] = sharpen_and_count(
-                measure.alphas, measure.betas, self.weight_decay, dim=self.dim, residuals=residuals
+                measure.alphas, measure.betas, self.weight_decay, dim=self.dim, residuals=residuals, counted=counted
             )
         return self._spectra[key]
 

@@ -32,6 +32,8 @@ def counted_nodes(nodes: Array, weights: Array, residuals: Array, dim: int) -> B
 
     .. math:: r_i \le 0.01\, \min_{j \ne i} |\theta_i - \theta_j|, \qquad w_i d \le 20
 
+    where rounding is the least residual, so two copies of one eigenvalue are not counted twice.
+
     No node is counted if all of them satisfy this but there are fewer nodes than dimensions: some eigenvalue is then
     multiple, and the weights are the only information about which one.
 
@@ -42,9 +44,19 @@ def counted_nodes(nodes: Array, weights: Array, residuals: Array, dim: int) -> B
         dim: Number of eigenvalues d.
     """
     gaps = np.concatenate(([np.inf], np.diff(nodes), [np.inf]))
-    isolated = residuals <= RESIDUAL_PER_GAP * np.minimum(gaps[:-1], gaps[1:])
+    errors = np.maximum(residuals, np.finfo(np.float64).eps * np.abs(nodes).max())
+    isolated = errors <= RESIDUAL_PER_GAP * np.minimum(gaps[:-1], gaps[1:])
     counted: BoolArray = isolated & (weights * dim <= MAX_WEIGHT)
     return np.zeros_like(counted) if counted.all() and len(nodes) < dim else counted
+
+
+def nearest_nodes(nodes: Array, eigenvalues: Array) -> BoolArray:
+    """Which of the sorted ``nodes`` are the nearest ones to known eigenvalues."""
+    places = np.clip(np.searchsorted(nodes, eigenvalues), 1, max(len(nodes) - 1, 1))
+    places -= eigenvalues - nodes[places - 1] < nodes[np.minimum(places, len(nodes) - 1)] - eigenvalues
+    found = np.zeros(len(nodes), dtype=bool)
+    found[places] = True
+    return found
 
 
 def recounted(weights: Array, counted: BoolArray, dim: int) -> Array:

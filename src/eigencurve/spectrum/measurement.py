@@ -82,10 +82,10 @@ class MeasurementRecord:
 
     @property
     def _sampling(self) -> str:
-        known = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
-        return (
-            "" if math.isnan(self.across) else f"{known}another probe would change the schedule by {self.across:.2%}\n"
-        )
+        if math.isnan(self.across):
+            return ""
+        counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
+        return f"{counted}another probe would change the schedule by about {self.across:.2%}\n"
 
     def __str__(self) -> str:
         return (

@@ -10,7 +10,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.spectrum.counting import BoolArray, counted_nodes, recounted
+from eigencurve.spectrum.counting import BoolArray, counted_nodes, nearest_nodes, recounted
 from eigencurve.spectrum.log_grid import NARROW
 from eigencurve.spectrum.moment_fit import fit_bulk
 from eigencurve.spectrum.spectrum import Spectrum
@@ -97,6 +97,7 @@ def sharpen_and_count(
     smoothness: float | None = None,
     dim: int | None = None,
     residuals: Array | None = None,
+    counted: Array | None = None,
 ) -> Sharpened:
     """Sharpen a tridiagonal, and tell which of the eigenvalues are counted.
 
@@ -107,6 +108,7 @@ def sharpen_and_count(
         smoothness: Standard deviation of the curvature of the log-density, or None.
         dim: Number of parameters, or None to count nothing.
         residuals: Norm of the residual of each node in ascending order; None to compute it from ``betas``.
+        counted: Eigenvalues to count; None to decide by the residuals (:func:`counted_nodes`).
     """
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
     floor = _check.positive("sharpen", "scale", scale, "Pass the weight decay, or the smallest curvature that matters.")
@@ -114,7 +116,9 @@ def sharpen_and_count(
     nodes, vectors = _eigenpairs(alpha, beta)
     weights = vectors[0] ** 2
     errors = _residual_norm(beta) * np.abs(vectors[-1]) if residuals is None else residuals
-    known = np.zeros(len(nodes), dtype=bool) if dim is None else counted_nodes(nodes, weights, errors, dim)
+    known = np.zeros(len(nodes), dtype=bool)
+    if dim is not None:
+        known = counted_nodes(nodes, weights, errors, dim) if counted is None else nearest_nodes(nodes, counted)
     bulk = _bulk(nodes, weights, errors, known)
     if _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
         return _finished(nodes, weights, known, dim)

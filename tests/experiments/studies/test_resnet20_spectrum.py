@@ -17,12 +17,12 @@ from eigencurve.hessian.lanczos import lanczos
 def test_rows_end_at_the_settled_curve():
     operator = MatrixOperator(hessian_like(2000, 20), torch.float32)
     run = lanczos(operator, start(2000, torch.float32), 160)
-    rows, spectrum = rows_of(run.alphas, run.betas)
+    rows, spectrum = rows_of(run.alphas, run.betas, 2000)
     assert [row.num_products for row in rows] == [100, 150, 160]
     assert rows[-1].sharpened_error == 0
     assert rows[0].top == pytest.approx(300, rel=1e-4)
     assert len(table_of(rows).splitlines()) == 5
-    assert "ends after" in settled_at(run.alphas, run.betas, settle=0.5)
+    assert "ends after" in settled_at(run.alphas, run.betas, 2000, settle=0.5)
     assert len(octaves_of(spectrum, None).splitlines()) > 10
 
 
