@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import eigencurve as ec
 from eigencurve.cli import app
-from eigencurve.spectrum.files import load_measurement
+from eigencurve.spectrum.files import load_measurement, load_noise
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
-from eigencurve.hessian import HessianOperator, estimate_spectrum
+from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
 
 PROBLEM = """
 import os
@@ -111,3 +111,38 @@ def test_a_killed_run_resumes_from_its_checkpoint(here):
     assert not (here / "s.npz").exists()
     subprocess.run(words, check=True, capture_output=True)
     assert ec.load_spectrum("s.npz") == ec.load_spectrum("whole.npz")
+
+
+@pytest.mark.usefixtures("here")
+def test_the_noise_is_measured_and_kept_with_the_spectrum():
+    shown = run(*WORDS, "--noise", "--batch-size", "8", "--checkpoint", "run.npz", "-o", "n.npz").stdout
+    import tiny
+
+    operator = HessianOperator(*tiny.problem())
+    expected = estimate_noise(
+        operator, estimate_spectrum(operator, 60, num_probes=2, settle=None, weight_decay=1e-3), 8
+    )
+    known = load_noise("n.npz")
+    np.testing.assert_allclose(known.octaves.sigma2, expected.octaves.sigma2)
+    assert str(known.octaves) in shown
+    assert str(known.octaves) in run("spectrum", "show", "n.npz").stdout
+    run("spectrum", "convert", "n.npz", "n.json")
+    assert load_noise("n.json").sigma2 == known.sigma2
+    facts = json.loads(run(*WORDS, "--noise", "--batch-size", "8", "--json", "-o", "m.json").stdout)["noise"]
+    assert facts["sigma2"] == pytest.approx(known.sigma2)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--noise"], "'--noise' and '--batch-size' must be given together"),
+        (["--batch-size", "8"], "'--noise' and '--batch-size' must be given together"),
+        (["--noise", "--batch-size", "0"], "'--batch-size' must be >= 1, got 0"),
+        (["--noise", "--batch-size", "8", "-o", "s.txt"], "a text file cannot hold the noise"),
+    ],
+)
+def test_noise_options_are_checked_before_measuring(words, message):
+    result = CliRunner().invoke(app, [*WORDS, *words])
+    assert result.exit_code != 0
+    assert message in result.stderr

@@ -15,7 +15,9 @@ from eigencurve.hessian import (
     HessianOperator,
     MatvecOperator,
     PreconditionedOperator,
+    estimate_noise,
     estimate_spectrum,
+    estimate_start,
     lanczos,
 )  # fmt: skip
 from eigencurve.spectrum.quadrature import gauss_quadrature
@@ -251,3 +253,34 @@ def test_full_batch_adamw_settles_at_its_stability_limit(beta1):
     first, *late = shares_of_the_limit(beta1)
     assert abs(first - 1) > 0.2
     assert np.abs(np.array(late) - 1).max() < 0.15
+
+
+def test_the_noise_and_the_start_are_measured_in_the_metric_of_the_optimizer():
+    """Sums over the octaves are exact in the metric: tr(P^-1 C) over many sign vectors, and Δᵀ P^1/2 |A| P^1/2 Δ."""
+    torch.manual_seed(0)
+    x, y = torch.randn(64, 5, dtype=torch.float64), torch.randint(0, 3, (64,))
+    model = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.0)
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    operator = HessianOperator(model, F.cross_entropy, (x, y)).preconditioned_by(optimizer)
+    estimate = estimate_spectrum(operator, 57, settle=None, progress=False)
+    noise = estimate_noise(operator, estimate, batch_size=8, num_samples=60, num_steps=57, progress=False)
+    parameters = list(model.parameters())
+    gradients = torch.stack(
+        [
+            torch.cat([part.flatten() for part in torch.autograd.grad(F.cross_entropy(model(a), b), parameters)])
+            for a, b in zip(x.split(1), y.split(1), strict=True)
+        ]
+    )
+    exact = torch.cov((gradients / operator.diagonal.sqrt()).T).trace().item()
+    assert noise.trace == pytest.approx(exact, rel=0.1)  # 60 sign vectors: a standard error of 3 %
+    displacement = torch.randn(operator.dim, dtype=torch.float64)
+    start = estimate_start(operator, displacement, estimate, progress=False)
+    moved = operator.transform_displacement(displacement)
+    matrix = torch.stack([operator(row) for row in torch.eye(operator.dim, dtype=torch.float64)])
+    values, vectors = torch.linalg.eigh(matrix)
+    expected = 0.5 * float((values.abs() * (vectors.T @ moved) ** 2).sum())
+    assert start.loss == pytest.approx(expected, rel=0.02)

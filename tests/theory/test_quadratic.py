@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference.problems import problems, schedules
+from tests.spectrum.test_noise import noise
+from tests.spectrum.test_start import START
 
 import eigencurve as ec
 
@@ -116,3 +118,13 @@ def test_is_a_value():
         q.momentum = 0.5
     with pytest.raises(ValueError, match="read-only"):
         q.noise[0] = 3.0
+
+
+def test_measured_noise_and_start_are_read_by_octave():
+    spectrum = ec.Spectrum([0.15, 0.3, 2.0, 3.0], [1, 6, 2, 1], dim=10)
+    q = ec.NoisyQuadratic(spectrum, noise=noise(), initial_error=START)
+    np.testing.assert_array_equal(q.noise, [0.5, 0.5, 1.0, 1.0])
+    np.testing.assert_array_equal(q.initial_error, [1.0, 0.5, 2.0, 2.0])
+    assert q == ec.NoisyQuadratic(spectrum, noise=q.noise, initial_error=q.initial_error)
+    with pytest.raises(TypeError, match="'noise' must be"):
+        ec.NoisyQuadratic(spectrum, noise=START)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import re
 import shlex
@@ -18,7 +19,9 @@ from eigencurve.commands.shell import new_app
 from eigencurve.hessian import (
     GaussNewtonOperator,
     HessianOperator,
+    NoiseEstimate,
     SpectrumEstimate,
+    estimate_noise,
     estimate_spectrum,
     keep_freed_memory,
 )
@@ -72,6 +75,12 @@ def estimate(
     mode: Annotated[
         str, typer.Option(help="Mode of the model during the measurement: eval, train, or keep (unchanged).")
     ] = "eval",
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Also measure the gradient noise in every octave; needs --batch-size.")
+    ] = False,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Batch size of the training run, for --noise.", show_default=False)
+    ] = None,
     as_json: options.AsJson = False,
     force: options.Force = False,
 ) -> None:
@@ -85,8 +94,10 @@ def estimate(
     Examples:
       eigencurve estimate my_project.training:problem -o spectrum.npz
       eigencurve estimate train:problem --checkpoint run.npz --memory-budget 2GB --weight-decay 1e-4
+      eigencurve estimate train:problem --noise --batch-size 128
     """
     require_writable([output], SUFFIXES, force)
+    _require_noise_options(noise, batch_size, output)
     budget = None if memory_budget is None else size_of(memory_budget)
     keep_freed_memory()
     model, loss_fn, batches = load_problem(problem)
@@ -98,12 +109,19 @@ def estimate(
         operator, num_steps, num_probes=num_probes, seed=seed, settle=limit, weight_decay=weight_decay,
         total_steps=steps, memory_budget=budget, checkpoint=checkpoint,
     )  # fmt: skip
-    content = _content(found, output.suffix.lower())
+    measured = None
+    if noise and batch_size is not None:
+        saved = None if checkpoint is None else Path(f"{checkpoint}.noise")
+        measured = estimate_noise(operator, found, batch_size, seed=seed, memory_budget=budget, checkpoint=saved)
+    content = _content(found, output.suffix.lower(), measured)
     if as_json:
         facts = ("num_products", "num_distinct", "reason", "weight_decay", "seconds")
-        show_json({"output": str(output), "dim": operator.dim, **{name: getattr(found, name) for name in facts}})
+        shown = {"output": str(output), "dim": operator.dim, **{name: getattr(found, name) for name in facts}}
+        show_json(shown if measured is None else shown | {"noise": _noise_facts(measured)})
     else:
         typer.echo(f"{operator.dim:,} parameters, {operator.num_examples:,} examples\n{found}")
+        if measured is not None:
+            typer.echo(f"gradient noise: {measured}")
     write(output, content)
     if not as_json:
         typer.echo(f"next: eigencurve schedule {shlex.quote(str(output))} --steps {steps} --lr 0.1")
@@ -149,11 +167,27 @@ def size_of(text: str) -> int:
         raise ValueError(f"'--memory-budget' must be a size such as 2GB, got {text!r}.") from None
 
 
-def _content(found: SpectrumEstimate, suffix: str) -> bytes:
+def _require_noise_options(noise: bool, batch_size: int | None, output: Path) -> None:
+    if noise != (batch_size is not None):
+        raise ValueError("'--noise' and '--batch-size' must be given together.")
+    if batch_size is not None and batch_size < 1:
+        raise ValueError(f"'--batch-size' must be >= 1, got {batch_size}.")
+    if noise and output.suffix.lower() == ".txt":
+        raise ValueError("'--output' must end in .npz or .json with --noise: a text file cannot hold the noise.")
+
+
+def _noise_facts(noise: NoiseEstimate) -> dict[str, Any]:
+    names = ("sigma2", "sigma2_error", "exponent", "exponent_error", "trace", "trace_hc", "batch_size", "num_products")
+    size = noise.critical_batch_size
+    facts = {name: getattr(noise, name) for name in names} | {"critical_batch_size": size}
+    return {name: value if math.isfinite(value) else None for name, value in facts.items()}
+
+
+def _content(found: SpectrumEstimate, suffix: str, noise: NoiseEstimate | None) -> bytes:
     if suffix == ".txt":
         return spectrum_bytes(found.spectrum, suffix)
     versions = ", ".join(f"{name} {number}" for name, number in origin_here().versions.items())
-    return spectrum_bytes(found.spectrum, suffix, found.measurement(f"{command_line()} ({versions})"))
+    return spectrum_bytes(found.spectrum, suffix, found.measurement(f"{command_line()} ({versions})"), noise)
 
 
 def _kind(value: object) -> str:

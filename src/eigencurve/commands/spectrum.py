@@ -141,6 +141,9 @@ def show_subject(subject: Subject, as_json: bool) -> None:
         typer.echo(str(subject.measurement))
         if subject.measurement.made_by:
             typer.echo(f"measured by: {subject.measurement.made_by}")
+    for title, known in (("gradient noise", subject.noise), ("start", subject.start)):
+        if known is not None:
+            typer.echo(f"{title}: {known}")
 
 
 def convert_subject(subject: Subject, output: Path) -> None:
@@ -148,9 +151,10 @@ def convert_subject(subject: Subject, output: Path) -> None:
     if isinstance(subject.raw, PowerLaw):
         raise TypeError("a power law has no eigenvalues to write.")
     suffix = ".json" if str(output) == "-" else output.suffix.lower()
-    if suffix == ".txt" and subject.measurement is not None:
+    known = (subject.measurement, subject.noise, subject.start)
+    if suffix == ".txt" and any(part is not None for part in known):
         typer.echo("note: the text format does not record how the spectrum was measured", err=True)
-    write(output, spectrum_bytes(subject.raw, suffix, None if suffix == ".txt" else subject.measurement))
+    write(output, spectrum_bytes(subject.raw, suffix, *(() if suffix == ".txt" else known)))
 
 
 def _facts(subject: Subject) -> dict[str, Any]:

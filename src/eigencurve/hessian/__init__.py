@@ -11,8 +11,12 @@ from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator
+from eigencurve.hessian.start import estimate_start, start_from_gradient
+from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.start import StartEstimate
 
 __all__ = [
     # products
@@ -21,4 +25,6 @@ __all__ = [
     # spectra
     "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "keep_freed_memory", "lanczos",
     "plan_memory",
+    # gradient noise and the start of a run
+    "NoiseEstimate", "StartEstimate", "estimate_noise", "estimate_start", "start_from_gradient",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -39,7 +40,7 @@ class Batches:
         self.source = _reiterable(function, source)
         self.microbatch = None if microbatch is None else _check.whole(function, "microbatch", microbatch, minimum=1)
         self.count = _leading if count is None else count
-        self.num_examples, self.num_pieces, self.num_batches = 0, 0, 0
+        self.num_examples, self.num_pieces, self.num_batches, self.num_rows = 0, 0, 0, 0
         self.single: tuple[int, Any] | None = None
         self.fingerprint = self._first_pass()
 
@@ -48,8 +49,24 @@ class Batches:
         if self.single is not None:
             yield self.single
             return
-        for batch in self._batches():
-            yield from (piece for piece in self._pieces(batch) if piece[0])
+        yield from (piece for piece in self._all_pieces() if piece[0])
+
+    def selected(self, rows: Tensor) -> Iterator[tuple[int, Any]]:
+        """Iterate like ``__iter__``, but only over some rows of the data.
+
+        A row is one index of the leading dimension of a batch. With the default ``count`` it is an example.
+
+        Args:
+            rows: One boolean for each of the ``num_rows`` rows, in the order of the batches.
+        """
+        start, chosen = 0, rows.to(self.device)
+        for _, batch in self._all_pieces():
+            stop = start + self._num_rows(batch)
+            if bool(chosen[start:stop].any()):
+                part = _map(partial(_pick, chosen=chosen[start:stop]), batch)
+                size = self._size(part)
+                yield from [(size, part)] if size else []
+            start = stop
 
     def _first_pass(self) -> str:
         digest = hashlib.sha256()
@@ -58,6 +75,7 @@ class Batches:
             for piece in self._pieces(batch):
                 self.num_pieces += 1
                 self.num_examples += piece[0]
+                self.num_rows += _leading(piece[1]) or 0
                 _feed(digest, piece[1])
                 self.single = piece if self.num_pieces == 1 else None
         if self.num_examples == 0:
@@ -70,6 +88,19 @@ class Batches:
                 remedy = "Pass a single batch as a tuple (x, y). For batches of another structure, use from_objective."
                 raise TypeError(_check.sentence(self.function, "batches", "pairs (x, y)", type(batch).__name__, remedy))
             yield _map(lambda tensor: tensor.to(self.device), batch)
+
+    def _all_pieces(self) -> Iterator[tuple[int, Any]]:
+        return (
+            iter([self.single]) if self.single is not None else chain.from_iterable(map(self._pieces, self._batches()))
+        )
+
+    def _num_rows(self, batch: Any) -> int:
+        length = _leading(batch)
+        if length is None:
+            _check.refuse(
+                self.function, "batches", "made of tensors with a leading dimension", batch, "It cannot be split."
+            )
+        return int(length)
 
     def _pieces(self, batch: Any) -> Iterator[tuple[int, Any]]:
         length = _leading(batch)
@@ -117,6 +148,11 @@ def _leading(batch: Any) -> Any:
 def _cut(tensor: Tensor, length: int, start: int, stop: int) -> Tensor:
     """Rows ``start`` to ``stop`` of a tensor with ``length`` rows; other tensors are returned unchanged."""
     return tensor[start:stop] if tensor.ndim and len(tensor) == length else tensor
+
+
+def _pick(tensor: Tensor, chosen: Tensor) -> Tensor:
+    """The chosen rows of a tensor with ``len(chosen)`` rows; other tensors are returned unchanged."""
+    return tensor[chosen] if tensor.ndim and len(tensor) == len(chosen) else tensor
 
 
 def _tensors(batch: Any) -> Iterator[Tensor]:

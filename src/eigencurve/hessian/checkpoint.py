@@ -32,10 +32,17 @@ SECONDS_BETWEEN = 5.0
 
 @dataclass(frozen=True)
 class Identity:
-    """What must match to resume a run: the fingerprint of the operator and the seed of the probes."""
+    """What must match to resume a run.
+
+    Attributes:
+        fingerprint: Fingerprint of the operator.
+        seed: Seed of the start vectors.
+        function: Name of the function that made the run.
+    """
 
     fingerprint: str
     seed: int
+    function: str = "estimate_spectrum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +56,7 @@ class SavedRun:
 
 
 class CheckpointFile:
-    """The checkpoint of one call of ``estimate_spectrum``.
+    """The checkpoint of one call of ``estimate_spectrum``, or of another function that runs Lanczos.
 
     Args:
         path: Path of the small file. The file with the rows is next to it.
@@ -116,6 +123,7 @@ class CheckpointFile:
         return {
             "format": np.str_(FORMAT), "version": np.int64(VERSION),
             "fingerprint": np.str_(self.identity.fingerprint), "seed": np.int64(self.identity.seed),
+            "function": np.str_(self.identity.function),
             "num_steps": np.int64(run.plan.num_steps), "num_rows": np.int64(run.plan.num_rows),
             "lengths": np.array([len(done.alphas) for done in finished], dtype=np.int64),
             "exact": np.array([done.exact for done in finished], dtype=np.int64),
@@ -139,6 +147,9 @@ class CheckpointFile:
         return fields
 
     def _require_same(self, fields: dict[str, Any]) -> None:
+        function = str(fields.get("function", "estimate_spectrum"))  # files of version 0.1 have no function
+        if function != self.identity.function:
+            self._refuse(f"of {self.identity.function}", f"a checkpoint of {function}")
         if str(fields["fingerprint"]) != self.identity.fingerprint:
             self._refuse("of this model, these parameters and this data", "a checkpoint of another problem")
         if int(fields["seed"]) != self.identity.seed:
@@ -146,7 +157,7 @@ class CheckpointFile:
 
     def _refuse(self, constraint: str, got: str) -> NoReturn:
         remedy = f"The file {self.path.name} is unchanged: move it away, or pass another path."
-        _check.refuse("estimate_spectrum", "checkpoint", constraint, got, remedy)
+        _check.refuse(self.identity.function, "checkpoint", constraint, got, remedy)
 
     def _rows_path(self, probe: int, generation: int) -> Path:
         return self.path.with_name(f"{self.path.name}.rows-{probe}-{generation}")

@@ -39,6 +39,8 @@ class DistributedOperator:
         self.num_examples = int(self._sum(torch.tensor([operator.num_examples], device=self.device))[0])
         remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
         self._require_equal("operator", "of equal parameters", operator.parameter_fingerprint(), remedy)
+        self._rows = [int(str(count)) for count in self._gather(operator.num_rows)]
+        self.num_rows, self.names = sum(self._rows), operator.names
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, summed over all processes."""
@@ -54,6 +56,21 @@ class DistributedOperator:
         remedy = "Average the gradients over the processes before each optimizer step, as DistributedDataParallel does."
         self._require_equal("preconditioner", "equal", result.metric_fingerprint(), remedy)
         return result
+
+    def gradient(self, rows: Tensor | None = None) -> Tensor:
+        """Gradient of the mean loss over all processes, or the part of it that is due to some of the rows.
+
+        Args:
+            rows: One boolean for each of the ``num_rows`` rows of all processes, in the order of their ranks; None is
+                all rows.
+        """
+        first = sum(self._rows[: dist.get_rank(self.group)])
+        mine = None if rows is None else rows[first : first + self.operator.num_rows]
+        return self._sum(self.operator.gradient(mine).mul_(self.operator.num_examples / self.num_examples))
+
+    def parameter_vector(self) -> Tensor:
+        """Current values of the parameters, as one flat vector."""
+        return self.operator.parameter_vector()
 
     @property
     def is_main_process(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -55,11 +55,27 @@ def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches
     """Refuse microbatches if batch norm would use their statistics instead of those of the whole batch."""
     if batches.num_pieces == batches.num_batches:
         return
+    for name in _active_batch_norms(model):
+        remedy = (
+            f"Batch norm in train mode ({name}) makes the loss depend on how the batch is split, so microbatches "
+            "have another Hessian. Use mode='eval', or leave 'microbatch' out."
+        )
+        _check.refuse(function, "microbatch", "None with batch norm in train mode", batches.microbatch, remedy)
+
+
+def require_separate_examples(function: str, model: nn.Module, mode: str) -> None:
+    """Refuse to split a batch if batch norm makes the gradient of an example depend on the rest of its batch."""
+    for name in _active_batch_norms(model):
+        remedy = (
+            f"Batch norm in train mode ({name}) mixes the examples of a batch, so the gradient of one example does not "
+            "exist. Use mode='eval'."
+        )
+        _check.refuse(function, "mode", "one in which examples are independent", mode, remedy)
+
+
+def _active_batch_norms(model: nn.Module) -> Iterator[str]:
+    """Names of the batch norms that use the statistics of the batch."""
     kinds = nn.modules.batchnorm._BatchNorm
     for name, module in model.named_modules():
         if isinstance(module, kinds) and (module.training or not module.track_running_stats):
-            remedy = (
-                f"Batch norm in train mode ({name}) makes the loss depend on how the batch is split, so microbatches "
-                "have another Hessian. Use mode='eval', or leave 'microbatch' out."
-            )
-            _check.refuse(function, "microbatch", "None with batch norm in train mode", batches.microbatch, remedy)
+            yield name

@@ -14,7 +14,13 @@ from torch.optim import Optimizer
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
 from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
-from eigencurve.hessian.objective import Objective, as_objective, chosen_parameters, require_unsplit_batch_norm
+from eigencurve.hessian.objective import (
+    Objective,
+    as_objective,
+    chosen_parameters,
+    require_separate_examples,
+    require_unsplit_batch_norm,
+)
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.products import Product, difference_product, gauss_newton_product, hessian_product
 from eigencurve.hessian.verify import SEED, verify_operator
@@ -44,6 +50,7 @@ class CurvatureOperator(ABC):
         dtype, device: Type and device of the parameters and of all vectors.
         names: Names of the parameters.
         num_examples: Number of examples in the mean loss.
+        num_rows: Number of rows of all batches; it differs from ``num_examples`` if you pass ``count``.
         product_error: Measured relative error of a product with ``product="finite_difference"``, otherwise None.
     """
 
@@ -79,6 +86,7 @@ class CurvatureOperator(ABC):
             self._batches = Batches(name, batches, pairs, self.device, microbatch, count)
             require_unsplit_batch_norm(name, model, self._batches)
         self.num_examples, self.num_pieces = self._batches.num_examples, self._batches.num_pieces
+        self.num_rows = self._batches.num_rows
         self.product_error = verify_operator(self) if check else None
 
     def __call__(self, vector: Tensor) -> Tensor:
@@ -139,6 +147,36 @@ class CurvatureOperator(ABC):
             digest.update(f"{parameter.dtype} {tuple(parameter.shape)}".encode())
             digest.update(tensor_bytes(parameter))
         return digest.hexdigest()
+
+    def gradient(self, rows: Tensor | None = None) -> Tensor:
+        r"""Gradient of the mean loss, or the part of it that is due to some of the rows.
+
+        .. math:: g_R = \frac1N \sum_b n_{b \cap R}\, \nabla \ell_{b \cap R}(w)
+
+        The parts of disjoint sets of rows add up to the gradient if the loss of a batch is the mean over its examples.
+
+        Args:
+            rows: One boolean for each of the ``num_rows`` rows, in the order of the batches; None is all rows.
+
+        Raises:
+            ValueError: If ``rows`` splits a batch and the model has batch norm in train mode.
+        """
+        total = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
+        slots = self._parts(total)
+        with (
+            undisturbed(self.model, self.mode, SEED, self._generators, self.device),
+            twice_differentiable_kernels(self._plain_kernels, self.device),
+        ):
+            if rows is not None:
+                require_separate_examples(type(self).__name__, self.model, self.mode)
+            for index, (size, batch) in enumerate(self._batches if rows is None else self._batches.selected(rows)):
+                for slot, part in zip(slots, self._gradient(batch, index), strict=True):
+                    slot.add_(part, alpha=size / self.num_examples)
+        return total
+
+    def parameter_vector(self) -> Tensor:
+        """Current values of the parameters, as one flat vector."""
+        return torch.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes that share the products; here there is one."""

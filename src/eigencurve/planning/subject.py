@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -10,8 +11,10 @@ from pathlib import Path
 from eigencurve import _check
 from eigencurve.spectrum.files import parse_spectrum, spectrum_suffix
 from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
+from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
+from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 
 # The default smallest eigenvalue of an assumed power law: a common weight decay.
@@ -29,6 +32,8 @@ class Subject:
         measurement: How the spectrum was measured, if known.
         code: Python expression that creates ``raw``, or None if only its numbers can recreate it.
         about: What the spectrum was measured on, if known.
+        noise: Measured gradient noise, if known.
+        start: Measured initial error of a run, if known.
     """
 
     name: str
@@ -37,6 +42,8 @@ class Subject:
     measurement: MeasurementRecord | None = None
     code: str | None = None
     about: str = ""
+    noise: NoiseEstimate | None = None
+    start: StartEstimate | None = None
 
     @cached_property
     def prepared(self) -> Spectrum | PowerLaw:
@@ -76,7 +83,7 @@ def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
     suffix = spectrum_suffix("load_spectrum", path)
     subject = bytes_subject(path.read_bytes(), suffix, str(path), weight_decay)
     code = f"ec.load_spectrum({json.dumps(str(path))})"
-    return Subject(path.stem, subject.raw, subject.weight_decay, subject.measurement, code)
+    return dataclasses.replace(subject, name=path.stem, code=code)
 
 
 def bytes_subject(content: bytes, suffix: str, name: str, weight_decay: float | None = None) -> Subject:
@@ -84,8 +91,9 @@ def bytes_subject(content: bytes, suffix: str, name: str, weight_decay: float | 
 
     Without ``weight_decay``, the file's own is used; if it has none, the eigenvalues must be positive.
     """
-    spectrum, measurement = parse_spectrum(content, suffix, Path(name))
-    return Subject(name, spectrum, _decay(spectrum, measurement, weight_decay), measurement)
+    file = parse_spectrum(content, suffix, Path(name))
+    decay = _decay(file.spectrum, file.measurement, weight_decay)
+    return Subject(name, file.spectrum, decay, file.measurement, noise=file.noise, start=file.start)
 
 
 def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -> Subject:

@@ -2,8 +2,8 @@
 
 All three formats store every float64 exactly. The text format is the published one: "eigenvalue density" on each line,
 and optionally a first line ``# dim N`` with the number of parameters. Loading a file never executes code from it. The
-first two formats can also hold how the spectrum was measured; readers that ignore those fields can still read the
-spectrum.
+first two formats can also hold how the spectrum was measured, the gradient noise and the start of a run; readers that
+ignore those fields can still read the spectrum.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,18 +24,43 @@ from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve._files import write_atomically
 from eigencurve.spectrum.measurement import MeasurementRecord, from_fields, to_fields
+from eigencurve.spectrum.noise import NoiseEstimate, noise_fields, noise_from_fields
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.spectrum.start import StartEstimate, start_fields, start_from_fields
 
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
 SUFFIXES = (".npz", ".json", ".txt")
 SUFFIX_WORDS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-# Prefix of the names of a measurement's arrays in an .npz archive, and the name of the object that holds them in JSON.
-MEASUREMENT = "measurement"
+# What a file can hold next to the spectrum, and how to read it. A name is the prefix of the names of arrays in an .npz
+# archive, and the name of an object in JSON.
+READERS = {"measurement": from_fields, "noise": noise_from_fields, "start": start_from_fields}
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class SpectrumFile:
+    """The content of a file: a spectrum, and what else was measured with it.
+
+    Attributes:
+        spectrum: The spectrum.
+        measurement: Record of how the spectrum was measured, or None.
+        noise: Gradient noise in the octaves of the spectrum, or None.
+        start: Initial error of a run in the octaves of the spectrum, or None.
+    """
+
+    spectrum: Spectrum
+    measurement: MeasurementRecord | None = None
+    noise: NoiseEstimate | None = None
+    start: StartEstimate | None = None
 
 
 def save_spectrum(
-    spectrum: Spectrum, path: str | os.PathLike[str], measurement: MeasurementRecord | None = None
+    spectrum: Spectrum,
+    path: str | os.PathLike[str],
+    measurement: MeasurementRecord | None = None,
+    noise: NoiseEstimate | None = None,
+    start: StartEstimate | None = None,
 ) -> None:
     """Write ``spectrum`` to ``path``; the suffix (.npz, .json or .txt) selects the format.
 
@@ -43,22 +70,38 @@ def save_spectrum(
         spectrum: Spectrum to save.
         path: Path of the file.
         measurement: Record of how the spectrum was measured (``estimate.measurement()``), stored in the same file.
-            A .txt file cannot hold it.
+            A .txt file cannot hold it, nor the next two.
+        noise: Gradient noise from :func:`eigencurve.hessian.estimate_noise`.
+        start: Initial error from :func:`eigencurve.hessian.estimate_start`.
     """
     target = Path(path)
-    write_atomically(target, spectrum_bytes(spectrum, spectrum_suffix("save_spectrum", target), measurement))
+    suffix = spectrum_suffix("save_spectrum", target)
+    write_atomically(target, spectrum_bytes(spectrum, suffix, measurement, noise, start))
 
 
-def spectrum_bytes(spectrum: Spectrum, suffix: str, measurement: MeasurementRecord | None = None) -> bytes:
+def spectrum_bytes(
+    spectrum: Spectrum,
+    suffix: str,
+    measurement: MeasurementRecord | None = None,
+    noise: NoiseEstimate | None = None,
+    start: StartEstimate | None = None,
+) -> bytes:
     """The content that :func:`save_spectrum` writes to a file with this suffix."""
     if not isinstance(spectrum, Spectrum):
         raise TypeError(_check.sentence("save_spectrum", "spectrum", "a Spectrum", spectrum))
-    if measurement is not None and suffix == ".txt":
-        remedy = "Leave it out, or save to .npz or .json."
-        _check.refuse("save_spectrum", "measurement", "None for a .txt file, which cannot hold it", "one", remedy)
+    sections: dict[str, Mapping[str, Any]] = {}
+    if measurement is not None:
+        sections["measurement"] = to_fields(measurement)
+    if noise is not None:
+        sections["noise"] = noise_fields(noise)
+    if start is not None:
+        sections["start"] = start_fields(start)
     if suffix == ".txt":
+        for name in sections:
+            remedy = "Leave it out, or save to .npz or .json."
+            _check.refuse("save_spectrum", name, "None for a .txt file, which cannot hold it", "one", remedy)
         return _text_bytes(spectrum)
-    return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, measurement)
+    return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, sections)
 
 
 def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
@@ -69,23 +112,33 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
         ValueError: The file is empty, damaged, of another kind, or holds an invalid value (for a text file, the message
             names the line). Pickled objects are never loaded.
     """
-    return _load("load_spectrum", Path(path))[0]
+    return _load("load_spectrum", Path(path)).spectrum
 
 
 def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:
     """The record of how the spectrum in a file was measured, or None; raises what :func:`load_spectrum` raises."""
-    return _load("load_measurement", Path(path))[1]
+    return _load("load_measurement", Path(path)).measurement
 
 
-def parse_spectrum(content: bytes, suffix: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
-    """The spectrum and its measurement from the bytes of a file; error messages call it ``source``."""
+def load_noise(path: str | os.PathLike[str]) -> NoiseEstimate | None:
+    """The gradient noise in the file of a spectrum, or None; raises what :func:`load_spectrum` raises."""
+    return _load("load_noise", Path(path)).noise
+
+
+def load_start(path: str | os.PathLike[str]) -> StartEstimate | None:
+    """The initial error of a run in the file of a spectrum, or None; raises what :func:`load_spectrum` raises."""
+    return _load("load_start", Path(path)).start
+
+
+def parse_spectrum(content: bytes, suffix: str, source: Path) -> SpectrumFile:
+    """The content of a file from its bytes; error messages call it ``source``."""
     readers = {".npz": _read_npz, ".json": _read_json, ".txt": _read_text}
     if not content.strip():
         _refuse(source, "not empty", "an empty file")
     return readers[suffix](content, source)
 
 
-def _load(function: str, source: Path) -> tuple[Spectrum, MeasurementRecord | None]:
+def _load(function: str, source: Path) -> SpectrumFile:
     suffix = spectrum_suffix(function, source)
     return parse_spectrum(source.read_bytes(), suffix, source)
 
@@ -102,22 +155,22 @@ def _refuse(path: Path, constraint: str, value: object, remedy: str = "") -> NoR
     _check.refuse("load_spectrum", "path", constraint, value, f"The file is {path}." + (f" {remedy}" if remedy else ""))
 
 
-def _npz_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
+def _npz_bytes(spectrum: Spectrum, sections: Sections) -> bytes:
     buffer = io.BytesIO()
-    more = {} if measurement is None else to_fields(measurement)
+    more = {f"{section}.{name}": v for section, fields in sections.items() for name, v in fields.items()}
     arrays: dict[str, Any] = {
         "format": np.str_(FORMAT),
         "version": np.int64(VERSION),
         "eigenvalues": spectrum.eigenvalues,
         "weights": spectrum.weights,
         "dim": np.int64(-1 if spectrum.dim is None else spectrum.dim),
-        **{f"{MEASUREMENT}.{name}": np.asarray(value) for name, value in more.items()},
+        **{name: np.asarray(value) for name, value in more.items()},
     }
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 
-def _json_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> bytes:
+def _json_bytes(spectrum: Spectrum, sections: Sections) -> bytes:
     fields = {
         "format": FORMAT,
         "version": VERSION,
@@ -125,9 +178,8 @@ def _json_bytes(spectrum: Spectrum, measurement: MeasurementRecord | None) -> by
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "weights": spectrum.weights.tolist(),
     }
-    if measurement is not None:
-        more = to_fields(measurement).items()
-        fields[MEASUREMENT] = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in more}
+    for section, more in sections.items():
+        fields[section] = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in more.items()}
     return (json.dumps(fields, indent=1) + "\n").encode()
 
 
@@ -137,7 +189,7 @@ def _text_bytes(spectrum: Spectrum) -> bytes:
     return ("\n".join(head + rows) + "\n").encode()
 
 
-def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
+def _read_npz(content: bytes, path: Path) -> SpectrumFile:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             fields = {name: archive[name] for name in archive.files}
@@ -156,12 +208,14 @@ def _read_npz(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord |
     ) as error:
         _refuse(path, "an .npz archive of plain arrays", str(error), "Pickled objects are not loaded.")
     _require_version(path, kind, version)
-    start = f"{MEASUREMENT}."
-    more = {name.removeprefix(start): value for name, value in fields.items() if name.startswith(start)}
-    return _spectrum(path, fields, None if dim < 0 else dim), _measurement(path, more)
+    sections = {
+        section: {name.removeprefix(f"{section}."): v for name, v in fields.items() if name.startswith(f"{section}.")}
+        for section in READERS
+    }
+    return SpectrumFile(_spectrum(path, fields, None if dim < 0 else dim), **_measured(path, sections))
 
 
-def _read_json(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord | None]:
+def _read_json(content: bytes, path: Path) -> SpectrumFile:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -169,7 +223,7 @@ def _read_json(content: bytes, path: Path) -> tuple[Spectrum, MeasurementRecord 
     if not isinstance(fields, dict):
         _refuse(path, "a JSON object", fields)
     _require_version(path, fields.get("format"), fields.get("version"))
-    return _spectrum(path, fields, fields.get("dim")), _measurement(path, fields.get(MEASUREMENT) or {})
+    return SpectrumFile(_spectrum(path, fields, fields.get("dim")), **_measured(path, fields))
 
 
 def _require_version(path: Path, kind: object, version: object) -> None:
@@ -189,16 +243,19 @@ def _spectrum(path: Path, fields: dict[str, Any], dim: int | None) -> Spectrum:
         raise ValueError(f"load_spectrum: {path}: {error}") from None
 
 
-def _measurement(path: Path, fields: Any) -> MeasurementRecord | None:
-    if not fields:
-        return None
-    try:
-        return from_fields(fields)
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        _refuse(path, "a file whose measurement is complete", f"{type(error).__name__}: {error}")
+def _measured(path: Path, sections: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file holds next to the spectrum, by the name of its section."""
+    found = {}
+    for section, read in READERS.items():
+        if sections.get(section):
+            try:
+                found[section] = read(sections[section])
+            except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+                _refuse(path, f"a file whose {section} is complete", f"{type(error).__name__}: {error}")
+    return found
 
 
-def _read_text(content: bytes, path: Path) -> tuple[Spectrum, None]:
+def _read_text(content: bytes, path: Path) -> SpectrumFile:
     try:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -211,7 +268,7 @@ def _read_text(content: bytes, path: Path) -> tuple[Spectrum, None]:
     if not rows:
         _refuse(path, "a file with at least one eigenvalue", "only comments")
     table: Array = np.array(rows)
-    return _spectrum(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, _text_dim(lines)), None
+    return SpectrumFile(_spectrum(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, _text_dim(lines)))
 
 
 def _row(path: Path, number: int, line: str) -> tuple[float, float]:

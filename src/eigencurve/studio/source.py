@@ -42,7 +42,7 @@ def read_upload(name: str, content: bytes) -> Upload:
         _check.refuse("upload", "file", f"at most {MOST_MEGABYTES} MB", f"{len(content) / (1 << 20):.1f} MB")
     if suffix == ".npz":
         _require_small_archive(content)
-    spectrum, _ = parse_spectrum(content, suffix, Path(plain))
+    spectrum = parse_spectrum(content, suffix, Path(plain)).spectrum
     if len(spectrum) > MOST_EIGENVALUES:
         remedy = "Merge neighbouring eigenvalues; the schedule only depends on octaves."
         _check.refuse("upload", "file", f"of at most {MOST_EIGENVALUES:,} eigenvalues", f"{len(spectrum):,}", remedy)

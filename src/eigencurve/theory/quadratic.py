@@ -13,7 +13,9 @@ from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.spectrum.groups import require_positive
+from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.spectrum.start import StartEstimate
 from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.comparison import Comparison, ComparisonRow, ranked
@@ -55,8 +57,10 @@ class NoisyQuadratic:
 
     Args:
         spectrum: Positive spectrum, from :func:`prepare`.
-        noise: Noise levels σ_j² >= 0: one number, or one for each of ``spectrum.eigenvalues``, in the same order.
-        initial_error: Initial errors λ_j (w_0j - w_*j)² >= 0: one number, or one for each eigenvalue.
+        noise: Noise levels σ_j² >= 0: one number, one for each of ``spectrum.eigenvalues`` in the same order, or a
+            measured :class:`NoiseEstimate`, whose weight decay the spectrum should be prepared with.
+        initial_error: Initial errors λ_j (w_0j - w_*j)² >= 0: one number, one for each eigenvalue, or a measured
+            :class:`StartEstimate`.
         momentum: Momentum m, with 0 <= m < 1.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball. It needs momentum > 0, as in PyTorch.
 
@@ -81,8 +85,8 @@ class NoisyQuadratic:
     def __init__(
         self,
         spectrum: Spectrum,
-        noise: float | ArrayLike = 1.0,
-        initial_error: float | ArrayLike = 1.0,
+        noise: float | ArrayLike | NoiseEstimate = 1.0,
+        initial_error: float | ArrayLike | StartEstimate = 1.0,
         momentum: float = 0.0,
         nesterov: bool = False,
     ) -> None:
@@ -94,9 +98,12 @@ class NoisyQuadratic:
             _check.refuse("NoisyQuadratic", "momentum", "< 1", kept)
         if nesterov and not kept:
             _check.refuse("NoisyQuadratic", "momentum", "> 0 with nesterov=True", kept)
+        lam = spectrum.eigenvalues
+        levels = noise.levels(lam) if isinstance(noise, NoiseEstimate) else noise
+        errors = initial_error.errors(lam) if isinstance(initial_error, StartEstimate) else initial_error
         object.__setattr__(self, "spectrum", spectrum)
-        object.__setattr__(self, "noise", _per_eigenvalue("noise", noise, len(spectrum)))
-        object.__setattr__(self, "initial_error", _per_eigenvalue("initial_error", initial_error, len(spectrum)))
+        object.__setattr__(self, "noise", _per_eigenvalue("noise", levels, len(spectrum)))
+        object.__setattr__(self, "initial_error", _per_eigenvalue("initial_error", errors, len(spectrum)))
         object.__setattr__(self, "momentum", kept)
         object.__setattr__(self, "nesterov", bool(nesterov))
 

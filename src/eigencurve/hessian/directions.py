@@ -1,0 +1,225 @@
+"""Lanczos from given vectors, such as gradients: resumable runs, and the measure of each vector in H's eigenvectors."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from eigencurve import _check
+from eigencurve._arrays import Array, frozen
+from eigencurve.hessian.basis import dot
+from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
+from eigencurve.hessian.estimate import Interrupted, SpectrumEstimate
+from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence
+from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.octaves import CHANGE
+from eigencurve.hessian.progress import progress_bar
+from eigencurve.hessian.settling import COMPARED_FROM, Settling
+from eigencurve.spectrum.octaves import OctaveGrid, octave_grid
+from eigencurve.spectrum.spectrum import Spectrum
+
+Start = Callable[[], Tensor]
+# Weight decay of a spectrum without a record, as in `estimate_spectrum`.
+USUAL_DECAY = 5e-4
+
+
+@dataclass(frozen=True)
+class DirectionSettings:
+    """Settings of the Lanczos runs from given vectors, checked when they are made.
+
+    Attributes:
+        function: Name of the function that the user called, for messages and checkpoints.
+        num_steps: Number of Lanczos steps per vector (upper limit).
+        seed: Seed of the vectors.
+        memory_budget: Upper limit in bytes for all vectors of a run.
+        checkpoint: File to save to, and to resume from.
+        progress: Whether to show a progress bar on a terminal.
+    """
+
+    function: str
+    num_steps: int
+    seed: int
+    memory_budget: int | None
+    checkpoint: str | os.PathLike[str] | None
+    progress: bool
+
+    def __post_init__(self) -> None:
+        for name, minimum in (("num_steps", 1), ("seed", 0)):
+            object.__setattr__(self, name, _check.whole(self.function, name, getattr(self, name), minimum))
+        if self.checkpoint is not None and not Path(self.checkpoint).parent.is_dir():
+            _check.refuse(self.function, "checkpoint", "a path in a folder that exists", str(self.checkpoint))
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionMeasure:
+    r"""The measure of a vector v: the mass :math:`(u_j^\top v)^2` at each eigenvalue λ_j.
+
+    Attributes:
+        points, masses: Signed eigenvalues and their masses, which sum to the squared length of v.
+        earlier: Points and masses after three quarters of the steps; those of the whole run if it is exact.
+        curvature: v·Hv.
+        exact: Whether the run found every eigenvalue that v has a part in.
+        num_products: Number of products.
+    """
+
+    points: Array
+    masses: Array
+    earlier: tuple[Array, Array]
+    curvature: float
+    exact: bool
+    num_products: int
+
+    @property
+    def square(self) -> float:
+        """Squared length of v."""
+        return float(self.masses.sum())
+
+    def octaves(self, grid: OctaveGrid) -> Array:
+        """Mass in each octave."""
+        return grid.total(self.points, self.masses)
+
+    def change(self, grid: OctaveGrid) -> Array:
+        """Part of the change over the last quarter of the steps that counts as an error, per octave."""
+        return CHANGE * (self.octaves(grid) - grid.total(*self.earlier))
+
+
+def measure_directions(
+    operator: LanczosOperator, starts: Sequence[Start], settings: DirectionSettings, weight_decay: float, mark: str = ""
+) -> list[DirectionMeasure]:
+    """Run Lanczos from each vector and sharpen what it gives.
+
+    Args:
+        operator: Operator of H.
+        starts: Functions that return the vectors. Each is called once, also for runs that a checkpoint has finished.
+        settings: Settings of the runs.
+        weight_decay: Value of |λ| below which it does not matter how the mass is distributed.
+        mark: Text that identifies the vectors in a checkpoint, in addition to the operator and the seed.
+    """
+    loop = _DirectionLoop(operator, settings, mark)
+    settling = Settling(weight_decay, 1, operator.dtype)
+    shown = settings.progress and operator.is_main_process
+    with progress_bar(shown, loop.plan.num_steps * len(starts), str(loop.plan)) as advance:
+        runs = [loop.run(index, start, advance) for index, start in enumerate(starts)]
+    return [_measure(square, run, settling) for square, run in runs]
+
+
+def grid_of(
+    function: str, operator: LanczosOperator, source: Spectrum | SpectrumEstimate, weight_decay: float | None
+) -> tuple[OctaveGrid, Array]:
+    """The octaves of a spectrum of the operator, and the relative standard error of the number of eigenvalues in each.
+
+    The errors are zero for a Spectrum, and for an estimate that was made with another weight decay.
+    """
+    spectrum = source.spectrum if isinstance(source, SpectrumEstimate) else source
+    if not isinstance(spectrum, Spectrum):
+        raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a SpectrumEstimate", source))
+    if spectrum.dim not in (None, operator.dim):
+        _check.refuse(function, "spectrum", f"that of the operator, of dimension {operator.dim}", spectrum.dim)
+    measured = source.weight_decay if isinstance(source, SpectrumEstimate) else USUAL_DECAY
+    decay = _check.positive(function, "weight_decay", measured if weight_decay is None else weight_decay)
+    grid = octave_grid(spectrum, decay, operator.dim)
+    errors = np.zeros(len(grid.lower))
+    if isinstance(source, SpectrumEstimate) and decay == source.weight_decay:
+        errors = source.octaves.error / source.octaves.share
+    return grid, errors
+
+
+class _DirectionLoop:
+    """The loop over vectors and their Lanczos steps, with its checkpoints."""
+
+    def __init__(self, operator: LanczosOperator, settings: DirectionSettings, mark: str) -> None:
+        self.operator, self.settings = operator, settings
+        self.file: CheckpointFile | None = None
+        self.saved: SavedRun | None = None
+        if settings.checkpoint is not None:
+            identity = Identity(f"{operator.fingerprint()}{mark}", settings.seed, settings.function)
+            self.file = CheckpointFile(settings.checkpoint, identity)
+            self.saved = self.file.load()
+        self.output = self.file if operator.is_main_process else None
+        self.plan = self._plan()
+        self.finished = [] if self.saved is None else list(self.saved.finished)
+
+    def run(self, index: int, start: Start, advance: Callable[[int], None]) -> tuple[float, LanczosRun]:
+        """Squared length of one vector, and its run."""
+        vector = start()
+        square = dot(vector, vector)
+        if not np.isfinite(square):
+            _check.refuse(self.settings.function, "operator", "one with finite gradients", square)
+        if index >= len(self.finished):
+            recurrence = Recurrence(self.operator, self.plan)
+            try:
+                self.finished.append(self._lanczos(recurrence, vector, square, advance))
+            except KeyboardInterrupt:
+                raise Interrupted(self._save_interrupted(recurrence)) from None
+        return square, self.finished[index]
+
+    def _lanczos(
+        self, recurrence: Recurrence, vector: Tensor, square: float, advance: Callable[[int], None]
+    ) -> LanczosRun:
+        if square == 0:
+            return LanczosRun(frozen(np.zeros(0)), frozen(np.zeros(0)), True, 0)
+        if self.file is not None and self.saved is not None and len(self.finished) == len(self.saved.finished):
+            self.file.restore(self.saved, recurrence)
+        else:
+            recurrence.start(vector)
+        done = sum(run.num_products for run in self.finished)
+        while not recurrence.is_done:
+            recurrence.step()
+            advance(done + len(recurrence.alphas))
+            if self.output is not None:
+                self.output.save_if_due(self.finished, recurrence)
+        if self.output is not None:
+            self.output.save(self.finished, recurrence)
+        return recurrence.result()
+
+    def _plan(self) -> MemoryPlan:
+        """The memory plan that all processes share; a resumed run must have the steps and rows that it started with."""
+        function, operator, num_steps = self.settings.function, self.operator, self.settings.num_steps
+        plan = plan_memory(
+            operator.dim, min(num_steps, operator.dim), self.settings.memory_budget, operator.dtype, operator.device
+        )
+        rows = operator.min_over_processes(plan.num_rows)
+        if self.saved is not None:
+            if self.saved.num_steps != plan.num_steps:
+                _check.refuse(function, "num_steps", f"{self.saved.num_steps}, as in the checkpoint", num_steps)
+            rows = self.saved.num_rows
+        plan = dataclasses.replace(plan, num_rows=rows)
+        if plan.num_bytes > plan.budget_bytes:
+            remedy = "The run in the checkpoint started with that much memory and cannot resume with less."
+            _check.refuse(function, "memory_budget", f">= {plan.num_bytes}", plan.budget_bytes, remedy)
+        return plan
+
+    def _save_interrupted(self, run: Recurrence) -> str:
+        """Save if the state is consistent, and return the message for the user."""
+        done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of vector {len(self.finished) + 1}"
+        if self.file is None:
+            return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
+        if self.output is not None and not run.is_changing and run.basis.num_used:
+            self.output.save(self.finished, run)
+        saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
+        return f"{done}; {saved}. Call {self.settings.function} again with the same arguments to resume."
+
+
+def _measure(square: float, run: LanczosRun, settling: Settling) -> DirectionMeasure:
+    if run.num_products == 0:
+        nothing = frozen(np.zeros(0))
+        return DirectionMeasure(nothing, nothing, (nothing, nothing), 0.0, True, 0)
+    found = settling.sharpened(run.alphas, run.betas, run.exact).spectrum
+    count = int(COMPARED_FROM * run.num_products)
+    before = found
+    if not run.exact and count > 0:
+        before = settling.sharpened(run.alphas[:count], run.betas[:count]).spectrum
+    return DirectionMeasure(
+        found.eigenvalues,
+        frozen(square * found.weights),
+        (before.eigenvalues, frozen(square * before.weights)),
+        square * float(run.alphas[0]),
+        run.exact,
+        run.num_products,
+    )

@@ -1,0 +1,196 @@
+"""estimate_noise: the covariance of the gradient noise in the octaves of the Hessian's spectrum."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from eigencurve import _check
+from eigencurve._arrays import Array, frozen
+from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, grid_of, measure_directions
+from eigencurve.hessian.estimate import SpectrumEstimate
+from eigencurve.hessian.gradients import ExampleGradients
+from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
+from eigencurve.spectrum.octaves import OctaveGrid
+from eigencurve.spectrum.spectrum import Spectrum
+
+FUNCTION = "estimate_noise"
+# Weight of the level of all octaves in the expected noise of one octave, as a number of eigenvalues.
+PRIOR = 2.0
+# An octave enters the fit of the exponent if the relative error of its noise is below this.
+ENOUGH_SIGNAL = 0.5
+
+
+def estimate_noise(
+    operator: LanczosOperator,
+    spectrum: Spectrum | SpectrumEstimate,
+    batch_size: int,
+    *,
+    num_samples: int = 1,
+    num_steps: int = 60,
+    seed: int = 0,
+    weight_decay: float | None = None,
+    memory_budget: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+) -> NoiseEstimate:
+    r"""Measure the gradient noise of a model in the octaves of its Hessian's spectrum.
+
+    A signed sum v of the examples' gradients has the covariance C of one example's gradient; see
+    :class:`eigencurve.hessian.gradients.ExampleGradients`. Lanczos on H from v gives nodes θ and weights ω, and
+    :math:`\|v\|^2 \sum_{\theta \in o} \omega` is an unbiased estimate of the trace of C within octave o, as far as the
+    steps resolve it. The measure is sharpened like a spectrum, so octaves without a node get their share. For batches
+    of B examples the noise level is
+
+    .. math:: \sigma_o^2 = \frac{\operatorname{tr}_o C}{B \sum_{j \in o} (|\lambda_j| + \text{weight decay})}
+
+    One more run, from the mean gradient g, gives the critical batch size :math:`\operatorname{tr}(HC) / g^\top H g`
+    after the sampling noise of g, C/m, is subtracted.
+
+    The standard error of the mass in an octave of n eigenvalues is that of a :math:`\chi^2` variable with
+    min(n, m - 1) degrees of freedom per sign vector. This assumes that C is nearly isotropic within an octave. The
+    variable's mean is taken from the octave and, with the weight of two eigenvalues, from the level of all octaves, so
+    a single eigenvalue that happens to get little noise does not get a small error. With several sign vectors, their
+    scatter is used if it is larger. Half the change over the last quarter of the steps is
+    added, squared, and so is the error of the number of eigenvalues if you pass an estimate. None of these contains the
+    error from having only m examples.
+
+    Args:
+        operator: :class:`HessianOperator` or :class:`GaussNewtonOperator` of the model, or one that wraps it. Its loss
+            must be a mean over examples. Each row of its batches is one example.
+        spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`, which also has error bars. Counted
+            eigenvalues are exact in both.
+        batch_size: Number of examples B in a batch of the training run.
+        num_samples: Number of sign vectors to average.
+        num_steps: Number of Lanczos steps per vector (upper limit).
+        seed: Seed of the signs.
+        weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
+            for a Spectrum.
+        memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
+        checkpoint: File to save to every few seconds. If it exists, the run resumes from it. It must not be the
+            checkpoint of the spectrum.
+        progress: Whether to show a progress bar on a terminal.
+
+    Raises:
+        TypeError: If the operator has no examples, such as a matrix.
+        ValueError: If an argument is invalid, if the loss is not a mean over examples, or if the model has batch norm
+            in train mode, because the gradient of one example does not exist then.
+        KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
+    """
+    started = time.monotonic()
+    size = _check.whole(FUNCTION, "batch_size", batch_size, minimum=1)
+    count = _check.whole(FUNCTION, "num_samples", num_samples, minimum=1)
+    settings = DirectionSettings(FUNCTION, num_steps, seed, memory_budget, checkpoint, progress)
+    grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
+    gradients = ExampleGradients(FUNCTION, operator)
+    gradients.require_independent()
+    samples = [partial(gradients.sample, settings.seed * 1_000_003 + index) for index in range(count)]
+    mean, *measures = measure_directions(operator, [lambda: gradients.mean, *samples], settings, grid.weight_decay)
+    return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
+
+
+def _summary(
+    grid: OctaveGrid,
+    share_errors: Array,
+    samples: Sequence[DirectionMeasure],
+    gradient: DirectionMeasure,
+    batch_size: int,
+    num_examples: int,
+    seconds: float,
+) -> NoiseEstimate:
+    mass, mass_error = _masses(grid, samples, num_examples)
+    freedom = _freedom(grid, num_examples)
+    sampling = mass**2 * 2 / freedom / num_examples**2
+    slope = gradient.octaves(grid) - mass / num_examples
+    # Variance of |g + n|² - |n|² for a fixed g and noise n of covariance C/m, per octave.
+    scatter = sampling + 4 * mass * np.maximum(slope, 0.0) / (grid.num_eigenvalues * num_examples)
+    slope_error = np.sqrt(scatter + (mass_error / num_examples) ** 2 + gradient.change(grid) ** 2)
+    sigma2 = mass / (batch_size * grid.eigenvalue_sum)
+    relative = np.hypot(_ratio(mass_error, mass), share_errors)
+    total, trace = float(grid.eigenvalue_sum.sum()), float(mass.sum())
+    trace_hc = float(np.mean([sample.curvature for sample in samples]))
+    exponent, exponent_error = _exponent(grid, mass, relative)
+    curvature_error = math.sqrt(float(((scatter + sampling / len(samples)) * grid.mean_curvature**2).sum()))
+    return NoiseEstimate(
+        octaves=OctaveNoise(
+            grid.index, grid.lower, grid.num_eigenvalues, grid.eigenvalue_sum, frozen(mass), frozen(sigma2),
+            frozen(sigma2 * relative), frozen(slope), frozen(slope_error),
+        ),
+        sigma2=trace / (batch_size * total),
+        sigma2_error=math.sqrt(float((mass_error**2).sum())) / (batch_size * total),
+        exponent=exponent,
+        exponent_error=exponent_error,
+        trace=trace,
+        trace_hc=trace_hc,
+        gradient_square=float(slope.sum()),
+        gradient_curvature=gradient.curvature - trace_hc / num_examples,
+        gradient_curvature_error=curvature_error,
+        batch_size=batch_size,
+        weight_decay=grid.weight_decay,
+        num_samples=len(samples),
+        num_products=sum(measure.num_products for measure in (*samples, gradient)),
+        num_examples=num_examples,
+        seconds=seconds,
+    )  # fmt: skip
+
+
+def _masses(grid: OctaveGrid, samples: Sequence[DirectionMeasure], num_examples: int) -> tuple[Array, Array]:
+    """Trace of C in each octave, and its standard error."""
+    each = np.array([sample.octaves(grid) for sample in samples])
+    if not all(sample.exact for sample in samples):
+        each = np.array([pooled(masses, grid.eigenvalue_sum) for masses in each])
+    mean = each.mean(axis=0)
+    freedom = _freedom(grid, num_examples)
+    usual = grid.eigenvalue_sum * mean.sum() / grid.eigenvalue_sum.sum()
+    expected = (freedom * mean + PRIOR * usual) / (freedom + PRIOR)
+    variance = 2 * expected**2 / freedom / len(samples)
+    if len(samples) > 1:
+        variance = np.maximum(variance, each.var(axis=0, ddof=1) / len(samples))
+    change = np.mean([sample.change(grid) for sample in samples], axis=0)
+    return mean, np.sqrt(variance + change**2)
+
+
+def _freedom(grid: OctaveGrid, num_examples: int) -> Array:
+    """Degrees of freedom of the mass in each octave."""
+    return np.asarray(np.clip(grid.num_eigenvalues, 1.0, num_examples - 1))
+
+
+def pooled(masses: Array, sums: Array) -> Array:
+    """Masses with every empty octave joined to the next non-empty one above it, or below it at the top.
+
+    Joined octaves share their mass in proportion to ``sums``. An octave is empty if the measure could not be sharpened
+    and has no node there, so its mass is in the neighbouring nodes.
+
+    >>> pooled(np.array([0.0, 6.0, 5.0, 0.0]), np.array([1.0, 2.0, 3.0, 2.0]))
+    array([2., 4., 3., 2.])
+    """
+    (used,) = np.nonzero(masses)
+    if len(used) == 0:
+        return masses
+    owner = np.minimum(np.searchsorted(used, np.arange(len(masses))), len(used) - 1)
+    level = np.bincount(owner, masses) / np.bincount(owner, sums)
+    return np.asarray(level[owner] * sums)
+
+
+def _exponent(grid: OctaveGrid, mass: Array, relative: Array) -> tuple[float, float]:
+    """γ of mass per eigenvalue ∝ |λ|^γ by weighted least squares on logarithms, and its standard error."""
+    used = (mass > 0) & (relative < ENOUGH_SIGNAL) & (grid.mean_curvature > grid.weight_decay)
+    if used.sum() < 2:
+        return math.nan, math.nan
+    x, y = np.log(grid.mean_curvature[used]), np.log(mass[used] / grid.num_eigenvalues[used])
+    weights = 1 / np.maximum(relative[used], 1e-12) ** 2
+    x, y = x - np.average(x, weights=weights), y - np.average(y, weights=weights)
+    spread = float(weights @ x**2)
+    slope = float(weights @ (x * y)) / spread
+    misfit = float(weights @ (y - slope * x) ** 2) / max(len(x) - 2, 1)
+    return slope, math.sqrt(max(misfit, 1.0) / spread)
+
+
+def _ratio(error: Array, value: Array) -> Array:
+    return np.divide(error, value, out=np.zeros_like(value), where=value > 0)

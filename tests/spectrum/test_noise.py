@@ -1,0 +1,114 @@
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+import eigencurve as ec
+from eigencurve.spectrum.files import load_measurement, load_noise, load_start
+from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
+
+S = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
+
+
+def noise(**changes):
+    octaves = OctaveNoise(
+        np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([1.0, 6.0, 3.0]), np.array([0.1, 1.2, 9.0]),
+        np.array([0.2, 2.4, 36.0]), np.array([0.5, 0.5, 1.0]), np.array([0.1, 0.1, 0.2]), np.array([0.1, -0.2, 3.0]),
+        np.array([0.2, 0.2, 0.3]),
+    )  # fmt: skip
+    made = NoiseEstimate(
+        octaves=octaves, sigma2=0.9, sigma2_error=0.1, exponent=1.1, exponent_error=0.2, trace=38.6, trace_hc=100.0,
+        gradient_square=2.9, gradient_curvature=10.0, gradient_curvature_error=1.0, batch_size=4, weight_decay=5e-4,
+        num_samples=2, num_products=180, num_examples=64, seconds=1.5,
+    )  # fmt: skip
+    return dataclasses.replace(made, **changes)
+
+
+def plain(made):
+    """The estimate as plain lists, for comparison; NaN as a string."""
+    return json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist())
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize("changes", [{}, {"exponent": math.nan, "exponent_error": math.nan}])
+def test_a_file_keeps_the_noise(suffix, changes, tmp_path):
+    path, made = tmp_path / f"s{suffix}", noise(**changes)
+    ec.save_spectrum(S, path, noise=made)
+    assert ec.load_spectrum(path) == S
+    assert load_measurement(path) is None
+    assert load_start(path) is None
+    assert plain(load_noise(path)) == plain(made)
+    assert str(load_noise(path)) == str(made)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json", ".txt"])
+def test_files_without_one_have_none(suffix, tmp_path):
+    ec.save_spectrum(S, tmp_path / f"s{suffix}")
+    assert load_noise(tmp_path / f"s{suffix}") is None
+
+
+def test_json_stays_json_without_an_exponent(tmp_path):
+    ec.save_spectrum(S, tmp_path / "s.json", noise=noise(exponent=math.nan, exponent_error=math.nan))
+    json.loads((tmp_path / "s.json").read_text(), parse_constant=lambda word: pytest.fail(word))
+
+
+def test_text_cannot_hold_it(tmp_path):
+    with pytest.raises(ValueError, match=r"'noise' must be None for a \.txt file"):
+        ec.save_spectrum(S, tmp_path / "s.txt", noise=noise())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("octave_error", [0.1]), ("octave_mass", [1.0, 2.0, float("inf")]), ("batch_size", None), ("sigma2", "small")],
+)
+def test_damaged_fields_are_refused(name, value, tmp_path):
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path, noise=noise())
+    fields = json.loads(path.read_text())
+    fields["noise"][name] = value
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match="'path' must be a file whose noise is complete"):
+        load_noise(path)
+    del fields["noise"][name]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"KeyError: '{name}'"):
+        ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize(
+    ("curvature", "trace_hc", "expected", "words"),
+    [
+        (10.0, 100.0, 10.0, "critical batch size: 10 +- 1 examples"),
+        (1.9, 100.0, math.inf, "cannot be told from its noise"),
+        (-1.9, 100.0, math.inf, "cannot be told from its noise"),
+        (-2.1, 100.0, math.nan, "does not curve upwards"),
+        (10.0, -1.0, math.nan, "does not curve upwards"),
+    ],
+)
+def test_the_critical_batch_size_needs_a_gradient(curvature, trace_hc, expected, words):
+    made = noise(gradient_curvature=curvature, trace_hc=trace_hc)
+    np.testing.assert_equal(made.critical_batch_size, expected)
+    assert words in str(made)
+
+
+def test_levels_are_constant_in_an_octave_and_follow_the_nearest_outside():
+    heights = np.array([0.01, 0.15, 0.39, 0.41, 1.5, 1.6, 3.1, 100.0])
+    np.testing.assert_array_equal(noise().levels(heights), [0.5, 0.5, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
+
+
+def test_the_summary_names_what_was_measured():
+    text = str(noise())
+    assert "180 products in 1.5 s, 2 sign vectors, 64 examples" in text
+    assert "sigma^2 = 9.000e-01 +- 1.0e-01 for batches of 4; C ~ H^1.10 +- 0.20" in text
+    assert "noise per octave of |lambda| + 0.0005" in text
+    assert "from 1.6" in text
+
+
+def test_another_batch_size_scales_the_levels():
+    made = noise().with_batch_size(8)
+    np.testing.assert_allclose(made.octaves.sigma2, noise().octaves.sigma2 / 2)
+    assert made.sigma2 == pytest.approx(0.45)
+    with pytest.raises(ValueError, match="'batch_size' must be >= 1"):
+        noise().with_batch_size(0)
