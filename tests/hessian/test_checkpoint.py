@@ -1,15 +1,14 @@
 """Checkpoints of an estimate: interrupted, killed, damaged or foreign, a run resumes exactly or is refused."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
 from tests.hessian.matrices import EIGENVALUES, MatrixOperator, matrix_operator
+from tests.killed import output_after_a_kill
 
 from eigencurve.hessian import checkpoint as checkpoint_module
 from eigencurve.hessian import estimate_spectrum
@@ -99,17 +98,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, vectors):
 
     whole = subprocess.run(command(tmp_path / "whole.npz"), capture_output=True, text=True, check=True)
     path = tmp_path / "killed.npz"
-    process = subprocess.Popen(command(path), stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if path.exists():
-            time.sleep(0.1)
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    ended = subprocess.run(command(path), capture_output=True, text=True, check=True)
-    assert ended.stdout == whole.stdout
+    assert output_after_a_kill(command(path), path, 0.1) == whole.stdout
 
 
 def test_a_finished_checkpoint_needs_no_product_for_as_many_steps_or_fewer(tmp_path):

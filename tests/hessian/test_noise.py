@@ -3,16 +3,15 @@
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 import torch
 from tests.hessian.models import dense_hessian, problem
 from tests.hessian.test_gradients import example_gradients
+from tests.killed import output_after_a_kill
 from tests.torchrun import run_in_two
 from torch import nn
 from torch.nn import functional as F
@@ -309,17 +308,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path):
 
     whole = subprocess.run(command(tmp_path / "whole.npz"), capture_output=True, text=True, check=True)
     path = tmp_path / "killed.npz"
-    process = subprocess.Popen(command(path), stdout=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if path.exists():
-            time.sleep(0.3)
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    ended = subprocess.run(command(path), capture_output=True, text=True, check=True)
-    assert ended.stdout == whole.stdout
+    assert output_after_a_kill(command(path), path, 0.3) == whole.stdout
 
 
 PROGRAM = """

@@ -135,8 +135,8 @@ class Recurrence:
 def make_run(alphas: list[float] | Array, betas: list[float] | Array, exact: bool, dtype: torch.dtype) -> LanczosRun:
     """A run from the numbers of its tridiagonal, with its distinct nodes counted."""
     diagonal, off_diagonal = frozen(np.asarray(alphas)), frozen(np.asarray(betas))
-    num_copies = int(_copies(diagonal, off_diagonal, dtype).sum())
-    return LanczosRun(diagonal, off_diagonal, exact, len(diagonal) - num_copies)
+    nodes, _, residuals = _ritz(diagonal, off_diagonal)
+    return LanczosRun(diagonal, off_diagonal, exact, len(diagonal) - int(_copies(nodes, residuals, dtype).sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,17 +155,23 @@ def without_copies(run: LanczosRun, dtype: torch.dtype) -> Measure:
     merged nodes pass through Lanczos again, in float64 and with a diagonal matrix. If there are no copies, the
     tridiagonal of the run is returned unchanged.
     """
-    nodes, vectors = eigh_tridiagonal(run.alphas, run.betas[: len(run.alphas) - 1])
-    residuals = np.maximum(run.betas[-1] * np.abs(vectors[-1]), _rounding(nodes, dtype))
+    nodes, weights, residuals = _ritz(run.alphas, run.betas)
+    errors = np.maximum(residuals, _rounding(nodes, dtype))
     if run.num_distinct == len(run.alphas):
-        return Measure(run.alphas, run.betas, residuals)
-    group = np.concatenate(([0], np.cumsum(~_copies(run.alphas, run.betas, dtype))))
-    shares = np.bincount(group, vectors[0] ** 2)
+        return Measure(run.alphas, run.betas, errors)
+    group = np.concatenate(([0], np.cumsum(~_copies(nodes, residuals, dtype))))
+    shares = np.bincount(group, weights)
     means = np.bincount(group, nodes) / np.bincount(group)
     first = np.searchsorted(group, np.arange(len(shares)))
     used = shares > 0
     merged = _diagonal_lanczos(means[used], np.sqrt(shares[used]))
-    return Measure(*merged, np.minimum.reduceat(residuals, first)[used])
+    return Measure(*merged, np.minimum.reduceat(errors, first)[used])
+
+
+def _ritz(alphas: Array, betas: Array) -> tuple[Array, Array, Array]:
+    """Nodes of a tridiagonal in ascending order, their weights, and the norms of their residuals."""
+    nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
+    return nodes, vectors[0] ** 2, betas[-1] * np.abs(vectors[-1])
 
 
 def _rounding(nodes: Array, dtype: torch.dtype) -> float:
@@ -187,15 +193,13 @@ def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
     return alphas, betas[:-1]
 
 
-def _copies(alphas: Array, betas: Array, dtype: torch.dtype) -> BoolArray:
+def _copies(nodes: Array, residuals: Array, dtype: torch.dtype) -> BoolArray:
     """For each node but the first, whether it is a copy of the node before it.
 
     Two nodes are copies if they agree up to rounding and one of them has converged to that accuracy. Nodes near zero
     can be as close without being converged.
     """
-    nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
     width = COPY_ROUNDINGS * _rounding(nodes, dtype)
-    residuals = betas[-1] * np.abs(vectors[-1])
     close: BoolArray = (np.diff(nodes) <= width) & (np.minimum(residuals[1:], residuals[:-1]) <= width)
     return close
 
