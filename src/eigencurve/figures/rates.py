@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from eigencurve import _check
 from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import style
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.sampling import sampled_steps
 
 NUM_POINTS = 2000
 # A logarithmic axis ends at this fraction of the peak rate, because the last rates of a cosine are nearly zero.
@@ -57,16 +56,7 @@ def rates_figure(schedules: Mapping[str, Schedule], scale: str, intervals: Seque
 def draw_rates(axes: Any, schedules: Mapping[str, Schedule], scale: str) -> None:
     """Draw the learning rate of every step."""
     for i, (name, schedule) in enumerate(schedules.items()):
-        steps = _sampled_steps(schedule.total_steps)
+        steps = sampled_steps(schedule.total_steps, NUM_POINTS)
         axes.plot(steps, schedule(steps), label=name, **style(i))
     axes.set(xlabel="step", ylabel="learning rate", yscale=scale)
     axes.grid(alpha=0.3)
-
-
-def _sampled_steps(total_steps: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """At most a few thousand steps, denser toward the end, where schedules fall fastest."""
-    if total_steps <= 2 * NUM_POINTS:
-        return np.arange(total_steps)
-    even = np.linspace(0, total_steps - 1, NUM_POINTS)
-    late = total_steps - np.geomspace(1, total_steps, NUM_POINTS)
-    return np.unique(np.concatenate((even, late)).round().astype(np.int64))

@@ -10,6 +10,7 @@ import torch
 from eigencurve._arrays import Array
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.sampling import sampled_steps
 from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
@@ -18,6 +19,7 @@ FIRST_COUNT = 32
 GROWTH = 12 / 11
 # The comparison covers the steps after this share of the run: its last quarter.
 COMPARED_FROM = 0.75
+NUM_POINTS = 20_000
 
 
 class Settling:
@@ -82,7 +84,7 @@ class Settling:
         return self._spectra[key]
 
     def curve(self, alphas: Array, betas: Array) -> Array:
-        """Logarithm of f(t)/f(0) for the schedule of a tridiagonal, for every step t."""
+        """Logarithm of f(t)/f(0) for the schedule of a tridiagonal; see :func:`log_curve`."""
         key = _key(alphas, betas)
         if key not in self._curves:
             self._curves[key] = log_curve(self.sharpened(alphas, betas).spectrum, self.weight_decay, self.total_steps)
@@ -90,11 +92,14 @@ class Settling:
 
 
 def log_curve(spectrum: Spectrum, weight_decay: float, total_steps: int) -> Array:
-    """Logarithm of f(t)/f(0) for the Eigencurve schedule of a measured spectrum, for every step t."""
-    prepared = prepare(spectrum, weight_decay)
+    """Logarithm of f(t)/f(0) for the Eigencurve schedule of a measured spectrum.
+
+    It is computed for every step, or for 40,000 of a longer run.
+    """
+    prepared, steps = prepare(spectrum, weight_decay), sampled_steps(total_steps, NUM_POINTS)
     if prepared.mu == prepared.L:
-        return np.zeros(total_steps)
-    return np.asarray(np.log(eigencurve(prepared, total_steps, lr=1.0).values()))
+        return np.zeros(len(steps))
+    return np.asarray(np.log(eigencurve(prepared, total_steps, lr=1.0)(steps)))
 
 
 def _key(alphas: Array, betas: Array) -> bytes:
