@@ -51,6 +51,7 @@ def test_its_spectrum_spans_the_range_and_keeps_the_mass():
         ((1.5, 0.0, 1.0), "'mu' must be > 0"),
         ((1.5, 1.0, 1.0), "'L' must be > mu = 1"),
         ((float("nan"), 1.0, 2.0), "'alpha' must be finite"),
+        ((1.5, 1e-300, 1e300), "'L' must be small enough for L / mu to be finite, got 1e"),
     ],
 )
 def test_refuses_bad_settings(settings, match):

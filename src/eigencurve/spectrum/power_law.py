@@ -44,6 +44,8 @@ class PowerLaw:
         object.__setattr__(self, "L", _check.real("PowerLaw", "L", self.L))
         if self.mu >= self.L:
             _check.refuse("PowerLaw", "L", f"> mu = {self.mu:g}", self.L)
+        if self.L / np.finfo(np.float64).max > self.mu:
+            _check.refuse("PowerLaw", "L", "small enough for L / mu to be finite", self.L)
 
     @property
     def kappa(self) -> float:
