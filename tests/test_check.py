@@ -82,7 +82,7 @@ def test_integers_that_no_float_or_array_can_hold_are_refused_in_one_short_line(
         lambda n: _check.real("f", "x", n),
         lambda n: _check.vector("f", "x", [1, n]),
     ):
-        with pytest.raises(ValueError, match="^f: 'x' must be ") as caught:
+        with pytest.raises(ValueError, match=r"^f: 'x' must be ") as caught:
             check(10**digits)
         assert len(str(caught.value)) < 300
     assert _check.whole("f", "x", 2**63 - 1, minimum=0) == 2**63 - 1
