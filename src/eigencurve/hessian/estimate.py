@@ -12,7 +12,7 @@ import torch
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
+from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
@@ -101,8 +101,8 @@ def estimate_spectrum(
         progress: Whether to show a progress bar on a terminal.
 
     Raises:
-        ValueError: If an argument is invalid, or if the checkpoint is damaged or belongs to another model, data set
-            or seed.
+        ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
+            belongs to another model, data set or seed.
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).
@@ -116,10 +116,12 @@ def estimate_spectrum(
 
 def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> SpectrumEstimate:
     """Estimate the spectrum of ``operator``; see :func:`estimate_spectrum`."""
-    started, loop = time.monotonic(), _ProbeLoop(operator, settings)
-    shown = settings.progress and operator.is_main_process
-    with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
-        runs = loop.run(advance)
+    started = time.monotonic()
+    with reserved(settings.checkpoint, FUNCTION, operator.is_main_process):
+        loop = _ProbeLoop(operator, settings)
+        shown = settings.progress and operator.is_main_process
+        with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
+            runs = loop.run(advance)
     return _summary(runs, loop, time.monotonic() - started)
 
 
