@@ -1,8 +1,9 @@
 import pytest
 from tests.experiments.engine.toy import Toy
 
+from eigencurve.experiments.engine.protocol import trials_of
 from eigencurve.experiments.engine.request import Request, Workers
-from eigencurve.experiments.engine.winners import ReportedMetrics, find_winners, mean_curve, settings_text, trials_of
+from eigencurve.experiments.engine.winners import ReportedMetrics, find_winners, mean_curve, settings_text
 from eigencurve.runs.store import Outcome
 
 SEVERAL = [Outcome({"a": 1.0}, curves={"loss": ((1.0, 2.0), (2.0, 4.0))}),

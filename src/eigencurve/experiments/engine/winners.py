@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, search
+from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, search, trials_of
 from eigencurve.experiments.engine.request import Request
 from eigencurve.runs.store import Outcome, Run
 
@@ -94,12 +94,6 @@ def find_winners(
         num_tried = len(grids[finding.schedule])
         winners.append(Winner(finding.schedule, settings, finding.chosen_on.mean, num_tried, trials, curves))
     return winners
-
-
-def trials_of(settings: Settings, outcomes: Sequence[Outcome], metric: str) -> Trials:
-    """One metric of several outcomes; diverged runs are only counted."""
-    values = tuple(outcome.metrics[metric] for outcome in outcomes if not outcome.diverged)
-    return Trials(settings, values, sum(outcome.diverged for outcome in outcomes))
 
 
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:
