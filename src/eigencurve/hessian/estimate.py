@@ -19,7 +19,7 @@ from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.probe_error import probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
-from eigencurve.hessian.settings import FUNCTION, EstimateSettings
+from eigencurve.hessian.settings import FUNCTION, EstimateSettings, seed_of
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.units import TYPICAL_STEPS
@@ -179,7 +179,7 @@ class _ProbeLoop:
         if self.file is not None and self.saved is not None and probe == len(self.saved.finished):
             self.file.restore(self.saved, recurrence)
             return recurrence
-        source = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + probe)
+        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
         start = torch.randn(self.operator.dim, generator=source, dtype=self.operator.dtype)
         recurrence.start(start.to(self.operator.device))
         return recurrence

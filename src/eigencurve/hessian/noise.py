@@ -16,6 +16,7 @@ from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, g
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.settings import seed_of
 from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
 from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
@@ -90,7 +91,7 @@ def estimate_noise(
     grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
     gradients = ExampleGradients(FUNCTION, operator)
     gradients.require_independent()
-    samples = [partial(gradients.sample, settings.seed * 1_000_003 + index) for index in range(count)]
+    samples = [partial(gradients.sample, seed_of(settings.seed, index)) for index in range(count)]
     mean, *measures = measure_directions(operator, [lambda: gradients.mean, *samples], settings, grid.weight_decay)
     return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
-from eigencurve.hessian.basis import dot
+from eigencurve.hessian.basis import dot, norm
 from eigencurve.hessian.lanczos import LinearOperator
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
 def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
     """|u·Hv - v·Hu| of the products Hv and Hu, and the gap that rounding and a relative ``error`` can explain."""
     gap = abs(dot(u, product) - dot(v, other))
-    return gap, (TOLERANCE[u.dtype] + 3 * error) * (_norm(product) + _norm(other))
+    return gap, (TOLERANCE[u.dtype] + 3 * error) * (norm(product) + norm(other))
 
 
 def relative_size(difference: Tensor, reference: Tensor) -> float:
     """Norm of ``difference`` divided by the norm of ``reference``, unless that is zero."""
-    size = _norm(reference)
-    return _norm(difference) / size if size > 0 else _norm(difference)
+    size = norm(reference)
+    return norm(difference) / size if size > 0 else norm(difference)
 
 
 def _require_mean(operator: CurvatureOperator) -> None:
@@ -122,10 +122,6 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
     inner = getattr(module, "dropout", 0.0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0.0
     return active and (rate > 0 or inner > 0)
-
-
-def _norm(vector: Tensor) -> float:
-    return math.sqrt(dot(vector, vector))
 
 
 def _name(operator: CurvatureOperator) -> str:
