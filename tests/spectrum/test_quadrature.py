@@ -172,7 +172,7 @@ def test_eigenvalues_that_vanish_next_to_the_scale_keep_the_gauss_rule_and_a_van
         np.testing.assert_array_equal(found.eigenvalues, nodes)
         np.testing.assert_allclose(found.weights, weights, rtol=1e-12)
     with pytest.raises(
-        ValueError, match=r"sharpen: 'scale' must be >= 2\.3e-290 for eigenvalues up to 2\.3, got 1e-300"
+        ValueError, match=r"sharpen: 'scale' must be >= 2\.7e-290 for eigenvalues up to 2\.7, got 1e-300"
     ):
         sharpen(alphas, betas, scale=1e-300)
     assert len(sharpen(alphas, betas, scale=1e-289)) > 30

@@ -73,8 +73,8 @@ def sharpen(
     .. math:: \beta_k |S_{k-1,i}| \le \min(0.3,\; 0.01\, w_i^{-1/4})\, \overline{\Delta\theta}_i
 
     If β_k is not given, β_{k-1} is used in its place. The Gauss rule itself is returned if the bulk has fewer than
-    eight nodes, if they are within 1 % of each other, if all |λ| are negligible compared with ``scale``, or if some β_j = 0, which means that Lanczos found every
-    eigenvalue.
+    eight nodes, if they are within 1 % of each other, if all |λ| are negligible compared with ``scale``, or if some
+    β_j = 0, which means that Lanczos found every eigenvalue.
 
     Args:
         alphas: Diagonal of T, k numbers.
@@ -126,10 +126,8 @@ def sharpen_and_count(
     bulk = _bulk(nodes, weights, errors, known)
     largest = float(np.abs(nodes).max())
     if largest * _LEAST_SCALE > floor:
-        remedy = "It is the weight decay of the run."
-        _check.refuse(
-            "sharpen", "scale", f">= {largest * _LEAST_SCALE:.2g} for eigenvalues up to {largest:.2g}", floor, remedy
-        )
+        least = f">= {largest * _LEAST_SCALE:.2g} for eigenvalues up to {largest:.2g}"
+        _check.refuse("sharpen", "scale", least, floor, "It is the weight decay of the run.")
     if largest <= _NEGLIGIBLE * floor or _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
         return _finished(nodes, weights, known, dim)
     points, masses = fit_bulk(alpha, beta, nodes, vectors, bulk, floor, tau)
