@@ -1,5 +1,4 @@
 import io
-import json
 import pickle
 import zipfile
 
@@ -111,7 +110,8 @@ def test_sources():
     own = subject_of(Settings(source="upload", weight_decay=0.5), Upload("a.txt", S))
     assert own.spectrum == ec.prepare(S, 0.5)
     assert own.name == "a.txt"
-    assert json.dumps("a.txt") in own.code
+    assert own.code == 'ec.load_spectrum("a.txt")'
+    assert subject_of(Settings(source="upload"), Upload("🦔.txt", S)).code == 'ec.load_spectrum("🦔.txt")'
 
 
 def test_no_file_or_no_curvature():

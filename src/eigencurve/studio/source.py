@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from eigencurve import _check
+from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
@@ -62,7 +62,7 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
     elif upload is None:
         _check.refuse("studio", "upload", "a file with a spectrum", "none", "Upload one, or choose another source.")
     else:
-        code = f"ec.load_spectrum({json.dumps(upload.name)})"
+        code = f"ec.load_spectrum({literal(upload.name)})"
         subject = Subject(upload.name, upload.spectrum, settings.weight_decay, code=code)
     subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject
