@@ -168,3 +168,19 @@ def test_complex_values_are_refused_instead_of_losing_their_imaginary_part():
         ec.Spectrum(np.array([1 + 2j, 3]), [1, 1])
     with pytest.raises(TypeError, match="'matrix' must be a matrix of real numbers, got"):
         ec.Spectrum.from_matrix(np.array([[1, 1j], [-1j, 1]]))
+
+
+def test_the_condition_number_is_a_ratio():
+    assert ec.Spectrum([0.5, 4.0], [1, 1]).kappa == 8.0
+    assert ec.PowerLaw(1.5, 0.5, 4.0).kappa == 8.0
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_matrix_may_be_asymmetric_by_rounding_only(size):
+    for gap, is_symmetric in ((0.5e-8, True), (2e-8, False)):
+        matrix = size * np.array([[1.0, 0.5], [0.5 + gap, 0.2]])
+        if is_symmetric:
+            assert ec.Spectrum.from_matrix(matrix).dim == 2
+        else:
+            with pytest.raises(ValueError, match=r"'matrix' must be symmetric, got '\|A - A\^T\|"):
+                ec.Spectrum.from_matrix(matrix)
