@@ -109,9 +109,14 @@ def tabulated(rates: Sequence[float] | Array) -> Piecewise:
         _check.refuse("LoggedRun", "schedule", "rates >= 0", float(values[place]), f"It is the rate of step {place}.")
     if not values.any():
         _check.refuse("LoggedRun", "schedule", "above 0 at one step or more", f"{len(values)} rates of 0")
-    same = np.diff(values) == 0
-    inner = np.concatenate(([False], same[:-1] & same[1:], [False])) if len(values) > 1 else np.array([False])
-    return piecewise(len(values), np.flatnonzero(~inner).astype(np.float64), values[~inner])
+    return through(len(values), np.arange(len(values), dtype=np.float64), values)
+
+
+def through(total_steps: int, knots: Array, rates: Array) -> Piecewise:
+    """The piecewise linear schedule through the given rates, without the knots inside constant stretches."""
+    same = np.diff(rates) == 0
+    inner = np.concatenate(([False], same[:-1] & same[1:], [False])) if len(rates) > 1 else np.array([False])
+    return piecewise(total_steps, knots[~inner], rates[~inner])
 
 
 def _steps(steps: Any) -> IntArray:
