@@ -315,6 +315,9 @@ def test_folders_of_other_trainers(written, tmp_path):
         load_run(tmp_path)
     path = written(rows(), "version_0/metrics.csv")
     assert load_run(path.parent).name == load_run(path).name == "version_0"
+    written(tensorboard(STEPS, 2.0), "version_0/events.out.tfevents.100.host")
+    assert_array_equal(load_run(path.parent).losses, LOSSES)
+    assert_allclose(load_run(path.parent, run=".").losses, 2 * LOSSES, rtol=1e-6)
 
 
 def test_lightning(tmp_path):

@@ -129,16 +129,16 @@ def _content(path: Path) -> bytes:
 
 
 def _files(folder: Path, run: str | None) -> list[Path]:
-    """The log in a folder: one file, or the event files of one run in the order of their writing."""
+    """The log in a folder: a file of a known name or, without one, the event files of one run, oldest first."""
     found = [folder / name for name in FOLDER_FILES if (folder / name).is_file()]
+    if found and run is None:
+        return found[:1]
     events = sorted(file for file in folder.rglob(EVENTS) if file.is_file())
     runs = {str(file.parent.relative_to(folder)): file.parent for file in events}
     if run is not None:
         if run not in runs:
             refuse_log(folder, f"no event files of a run {run!r}; the runs are {listed(runs)}")
         runs = {run: runs[run]}
-    elif found and not events:
-        return found[:1]
     if not runs:
         refuse_log(folder, f"the folder holds no log ({', '.join(FOLDER_FILES)} or event files of TensorBoard)")
     if len(runs) > 1:
