@@ -86,7 +86,7 @@ def test_fields_are_plain_and_name_the_source(subject):
     fields = inputs.fields()
     assert json.loads(json.dumps(fields, allow_nan=False)) == fields
     assert fields["noise"]["source"] == inputs.noise_source
-    assert fields["start"]["source"] == inputs.start_source
+    assert fields["initial_error"]["source"] == inputs.start_source
     unknown = dataclasses.replace(NOISY, noise=noise(exponent=math.nan))
     assert inputs_of(unknown).fields()["noise"] == {
         "source": "measured", "sigma2": 0.9, "batch_size": 4, "exponent": None,

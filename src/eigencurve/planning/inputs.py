@@ -76,10 +76,10 @@ class Inputs:
             exponent = None if math.isnan(known.exponent) else known.exponent
             noise |= {"sigma2": known.sigma2, "batch_size": known.batch_size, "exponent": exponent}
         if self.measured_start is None:
-            start |= {"initial_error": self.start}
+            start |= {"value": self.start}
         else:
             start |= {"excess_loss": self.measured_start.loss}
-        return {"noise": noise, "start": start}
+        return {"noise": noise, "initial_error": start}
 
 
 def inputs_of(
