@@ -50,6 +50,7 @@ def test_one_default_if_nothing_was_measured():
 def test_what_is_assumed_has_the_scale_of_what_is_measured():
     start = inputs_of(NOISY).start
     assert SPECTRUM.dim * start / 2 == pytest.approx(ASSUMED_LOSS)
+    assert inputs_of(NOISY).start_text == "assumed, initial error 0.2 in every direction (an excess loss of 1)"
     assert inputs_of(NOISY, noise=7.0).start == start  # an override of the noise does not change the start
     prepared = ec.prepare(SPECTRUM, 5e-4)
     assert inputs_of(BEGUN).noise == pytest.approx(

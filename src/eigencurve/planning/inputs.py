@@ -64,7 +64,10 @@ class Inputs:
         """The source and the value of the start."""
         if self.measured_start is not None:
             return f"measured, excess loss {self.measured_start.loss:.3g} (from the {self.measured_start.source})"
-        return f"{self.start_source}, initial error {self.start:,.6g} in every direction"
+        scaled = self.start_source == "assumed" and self.start != 1
+        return f"{self.start_source}, initial error {self.start:,.3g} in every direction" + (
+            f" (an excess loss of {ASSUMED_LOSS:g})" if scaled else ""
+        )
 
     def fields(self) -> dict[str, Any]:
         """The inputs as plain values, ready for JSON."""
