@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.planning.logged import write_logs
 from tests.spectrum.test_measurement import record
 from tests.spectrum.test_noise import noise
 from tests.spectrum.test_start import START
@@ -136,6 +137,20 @@ CASES = {
     "optimal_momentum": case("optimal LAW --steps 60 --noise 100 --momentum 0.9"),
     "optimal_nesterov_json": case("optimal LAW --steps 6 --noise 100 --momentum 0.9 --nesterov --json"),
     "optimal_bad_noise": case("optimal LAW --steps 60 --noise -1"),
+    "fit": case("fit constant.csv cosine.csv"),
+    "fit_best": case("fit constant.csv cosine.csv --steps 3000 --best -o best.json"),
+    "fit_one_run": case("fit constant.csv --max-lr 0.02"),
+    "fit_late": case("fit constant.csv late.csv"),
+    "fit_late_warmup": case("fit constant.csv late.csv --warmup 100 --loss VAL_LOSS"),
+    "fit_no_logs": case("fit"),
+    "fit_missing_file": case("fit constant.csv none.csv"),
+    "fit_no_log": case("fit small.txt"),
+    "fit_wrong_loss": case("fit constant.csv --loss train_loss -o best.json"),
+    "fit_wrong_run": case("fit constant.csv --run first"),
+    "fit_wrong_steps": case("fit constant.csv --steps 1"),
+    "fit_high_rate": case("fit constant.csv --max-lr 5"),
+    "fit_existing": case("fit constant.csv -o saved.json"),
+    "fit_report_ending": case("fit constant.csv --report page.pdf"),
     "estimate": case("estimate measured:problem -o measured.npz"),
     "estimate_rate": case("estimate measured:problem --steps 100 --lr 0.01"),
     "estimate_no_state": case("estimate measured:problem --optimizer-state none.pt"),
@@ -173,6 +188,8 @@ def prepare(folder: Path) -> None:
     (folder / "positive.txt").write_text(POSITIVE)
     (folder / "damaged.json").write_text("{]")
     (folder / "measured.py").write_text(PROBLEM)
+    head, *rows = write_logs(folder)[1].read_text().splitlines()
+    (folder / "late.csv").write_text("\n".join([head, *rows[10:]]) + "\n")
     spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
     ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4, across=0.013), noise(), START)
     for name, steps in (("saved.json", 10), ("saved300.json", 300)):

@@ -41,6 +41,7 @@ LOWEST = 1e-5
 # Fixed margins and plain labels: measuring text takes the browser several times as long.
 PLAIN = {"automargin": False, "exponentformat": "e"}
 LOG = {**PLAIN, "type": "log"}
+STEPS = {"automargin": False, "exponentformat": "none", "separatethousands": True, "title": "step"}
 # Number of labels on the axis of eigenvalues that fit on a phone.
 NUM_LABELS = 4
 # Steps at which every curve of rates is drawn: this many evenly spaced, and this many geometrically towards the end.
@@ -118,7 +119,7 @@ def fit_chart(curves: Sequence[FittedCurve]) -> go.Figure:
         )  # fmt: skip
         lines.append(_numbered_line(place, curve.name, curve.steps, curve.fitted, "step %{x:,}<br>fit %{y:.4f}"))
     reach = loss_range([(curve.steps, curve.losses) for curve in curves])
-    layout = {"xaxis": {**PLAIN, "title": "step"}, "yaxis": {**PLAIN, "title": "loss", "range": list(reach)}}
+    layout = {"xaxis": STEPS, "yaxis": {**PLAIN, "title": "loss", "range": list(reach)}}
     return go.Figure(data=[*dots, *lines], layout={**layout, **_frame()})
 
 
@@ -129,7 +130,7 @@ def forecasts_chart(predictions: Mapping[str, Prediction]) -> go.Figure:
         lines.append(_numbered_line(place, name, forecast.steps, forecast.loss, "step %{x:,}<br>loss %{y:.4f}"))
         bands.append(_band(place, forecast))
     layout = {
-        "xaxis": {**PLAIN, "title": "step"},
+        "xaxis": STEPS,
         "yaxis": {**PLAIN, "title": "forecast loss", "range": list(band_range(predictions))},
     }
     return go.Figure(data=[*bands, *lines], layout={**layout, **_frame()})
@@ -144,7 +145,7 @@ def schedules_chart(schedules: Mapping[str, Schedule]) -> go.Figure:
         for place, (name, schedule) in enumerate(schedules.items())
     ]
     layout = {
-        "xaxis": {**PLAIN, "title": "step"},
+        "xaxis": STEPS,
         "yaxis": {**PLAIN, "title": "learning rate", "rangemode": "tozero"},
     }
     return go.Figure(data=lines, layout={**layout, **_frame()})
