@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from selenium.webdriver.common.keys import Keys
+from tests.planning.logged import write_logs
 from tests.spectrum.test_noise import noise
 from tests.studio import browser
 from tests.studio.drawn import losses_of, view_of
