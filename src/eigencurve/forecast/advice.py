@@ -45,7 +45,7 @@ def doubts(fitted: FittedRuns) -> tuple[str, ...]:
         found.append("No logged run lowers its rate, so the runs contain no information about decay.")
     elif _decay_error(fitted) > UNKNOWN:
         found.append("The runs hardly determine how much a decay lowers the loss.")
-    if len(fitted.members) > 1 and logged.lowest_rate > 0.5:
+    if logged.lowest_rate > 0.5:
         found.append("No logged rate falls below half the peak, so losses near the end of a decay are extrapolated.")
     return tuple(found)
 

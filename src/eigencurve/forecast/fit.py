@@ -58,7 +58,7 @@ class Curve:
     log_ratio: float
 
 
-def fit_runs(runs: Sequence[LoggedRun], gammas: Sequence[float] = GAMMAS) -> Forecast:
+def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GAMMAS) -> Forecast:
     r"""Fit the noisy quadratic to logged runs, to forecast the loss of other schedules.
 
     The expected loss of a schedule is linear in two measures over the curvature λ: where the initial error is, and
@@ -203,7 +203,7 @@ def _spread(runs: Sequence[LoggedRun]) -> float:
 
 
 def _runs(runs: Any) -> list[LoggedRun]:
-    chosen = [runs] if isinstance(runs, LoggedRun) else list(runs)
+    chosen = [runs] if isinstance(runs, LoggedRun) else list(runs) if isinstance(runs, Sequence) else []
     if not chosen or not all(isinstance(run, LoggedRun) for run in chosen):
         raise TypeError(_check.sentence("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run."))
     require_same_loss(chosen)

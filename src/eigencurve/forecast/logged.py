@@ -15,8 +15,8 @@ from eigencurve.schedules.base import Schedule
 
 # A schedule decays if its rate falls from the first to the second fraction of its peak.
 DECAY = (0.9, 0.5)
-# Differences up to this factor are within what was logged.
-SAME = 1.05
+# Differences up to these factors are within what was logged: of rates and lengths, and of the speed of a decay.
+SAME, AS_FAST = 1.05, 1.5
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Logged:
         if reach.num_steps > SAME * self.num_steps:
             ratio = reach.num_steps / self.num_steps
             found.append(f"its {reach.num_steps:,} steps are {ratio:.1f} times those of the longest logged run")
-        if math.isfinite(reach.decay) and reach.decay < self.decay / SAME:
+        if math.isfinite(reach.decay) and reach.decay < self.decay / AS_FAST:
             faster = "no logged run decays" if math.isinf(self.decay) else "it decays faster than any logged run"
             found.append(faster)
         return tuple(found)
