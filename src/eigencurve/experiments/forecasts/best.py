@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from eigencurve.experiments.forecasts.splits import Split
 from eigencurve.forecast import Forecast, LoggedRun
 from eigencurve.forecast.best import BestSchedule
@@ -56,6 +58,12 @@ class Improvement:
     logged: Rival
     others: tuple[Rival, ...]
     shapes: dict[str, Schedule]
+
+    @property
+    def hold(self) -> float:
+        """The fraction of the steps after which the best schedule falls below 99 % of its peak rate."""
+        rates = self.best.schedule.values()
+        return int(np.flatnonzero(rates >= 0.99 * rates.max())[-1] + 1) / len(rates)
 
 
 def improve(split: Split, forecast: Forecast) -> Improvement:

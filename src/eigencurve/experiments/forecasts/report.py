@@ -8,17 +8,21 @@ from typing import Any
 
 from eigencurve.experiments.forecasts.best import Improvement, Rival
 from eigencurve.experiments.forecasts.drawings import file_name
+from eigencurve.experiments.forecasts.failures import (
+    CURVE_AIMS,
+    FINAL_AIMS,
+    coverage,
+    failures,
+    outside,
+    percent,
+    runs_of,
+)
 from eigencurve.experiments.forecasts.splits import Outcome, Score, Scored, score
 from eigencurve.experiments.forecasts.study import Study
 from eigencurve.experiments.page import markdown_table
 
-# Mean absolute errors that were aimed at, of the curves or of the last losses.
-CURVE_AIMS = {"GPT 25M": 0.0030, "GPT 100M": 0.0026}
-FINAL_AIMS = {"Llama 124M, peak 0.001": 0.005}
 # Mean absolute errors that the multi-power law's publication states, arXiv:2503.12811.
 MULTI_POWER_LAW = {"GPT 25M": 0.0038, "GPT 100M": 0.0043}
-COVERAGE_AIM = (0.7, 0.9)
-NUM_WORST = 4
 
 DATA = (
     "Three published families of language models, trained with AdamW. GPT 25M and 100M (arXiv:2503.12811): peak rate"
@@ -44,7 +48,8 @@ SCHEDULES = (
     " schedule with these rates has in the likeliest fitted model; the gap to it limits how much a longer search could"
     " still find. The gain is the forecast loss of a schedule minus that of the best one, with its 80 % interval, which"
     " is narrower than those of the losses because most errors are common to both. No run of these logs used the best"
-    " schedule, so its gain is a forecast and nobody measured it."
+    " schedule, so its gain is a forecast and nobody measured it. No GPT run of these logs decays below 10 % of the"
+    " peak, so the end of the best schedule is extrapolated there."
 )
 
 
@@ -57,8 +62,8 @@ def text(study: Study) -> str:
         "## Summary", _summary(study.outcomes),
         "`points in` is the fraction of a curve's points inside the 80 % interval, averaged over the curves; `ends in`"
         " counts the last losses inside it.",
-        _coverage(same, other),
-        "## Where it fails", _failures(same, other),
+        coverage(same, other),
+        "## Where it fails", failures(same, other),
         "## What was tuned", TUNED, _halves(study.outcomes),
         "## New schedules at a logged peak rate", *(_section(outcome) for outcome in same),
         "## Other peak rates",
@@ -69,8 +74,8 @@ def text(study: Study) -> str:
         _longer(same),
         "## Fewer runs",
         "The same held-out runs, forecast from some of the fitted ones. `decay` is the drop to 30 % of the rate for"
-        " GPT, and linear decay over the last 20 % for Llama. Each cell: mean absolute error of the last losses, in brackets"
-        " that of the curves, and how many last losses are inside the 80 % interval.",
+        " GPT, and linear decay over the last 20 % for Llama. Each cell: mean absolute error of the last losses, in"
+        " brackets that of the curves, and how many last losses are inside the 80 % interval.",
         _fewer(study), _fewer_advice(study),
         "## A fixed exponent γ",
         "Curvature rises when the rate falls, λ ∝ η^-γ. The forecast averages over γ; here one γ is fixed instead. γ ="
@@ -118,105 +123,14 @@ def _summary(outcomes: Iterable[Outcome]) -> str:
         name, found = outcome.split.name, score(outcome.runs)
         rows.append([
             name, f"{found.count}", f"{found.curve_error:.4f}", _given(CURVE_AIMS, name), _given(MULTI_POWER_LAW, name),
-            f"{found.final_error:.4f}", _given(FINAL_AIMS, name), _rank(found), f"{found.points_inside:.0%}",
+            f"{found.final_error:.4f}", _given(FINAL_AIMS, name), _rank(found), percent(found.points_inside),
             f"{found.ends_inside} of {found.count}",
         ])  # fmt: skip
     note = (
         "Mean absolute errors of the loss. `curves`: over all logged points of a run, averaged over the runs; the"
-        " multi-power law's published value is next to it."
+        " multi-power law's value is next to it, as published in arXiv:2503.12811 and not recomputed here."
     )
     return f"{note}\n\n{markdown_table(head, rows)}"
-
-
-def _coverage(same: Sequence[Outcome], other: Sequence[Outcome]) -> str:
-    found, moved = score(_runs(same)), score(_runs(other))
-    share = found.ends_inside / found.count
-    reached = all(COVERAGE_AIM[0] <= part <= COVERAGE_AIM[1] for part in (found.points_inside, share))
-    aim = "both within" if reached else "not both within"
-    return (
-        f"At a logged peak rate, the 80 % intervals contain {found.points_inside:.0%} of the points and {share:.0%} of"
-        f" the last losses ({found.ends_inside} of {found.count}), {aim} the aim of {COVERAGE_AIM[0]:.0%} to"
-        f" {COVERAGE_AIM[1]:.0%}. At another peak rate they contain {moved.points_inside:.0%} of the points and"
-        f" {moved.ends_inside} of {moved.count} last losses."
-    )
-
-
-def _failures(same: Sequence[Outcome], other: Sequence[Outcome]) -> str:
-    found = [*_missed(same), *_uneven(same), _worst(same), *_disorder(same), *_moved(other)]
-    return "\n".join(f"- {sentence}" for sentence in found)
-
-
-def _missed(outcomes: Sequence[Outcome]) -> list[str]:
-    """The aims that were missed."""
-    sentences = []
-    for outcome in outcomes:
-        name, found = outcome.split.name, score(outcome.runs)
-        for aims, error, what in ((CURVE_AIMS, found.curve_error, "curves"), (FINAL_AIMS, found.final_error, "ends")):
-            if name in aims and error > aims[name]:
-                sentences.append(f"{name} misses its aim: {what} {error:.4f} instead of {aims[name]:.4f}.")
-    return sentences
-
-
-def _uneven(outcomes: Sequence[Outcome]) -> list[str]:
-    """How far the intervals are from 80 % for each family of models, and for single curves."""
-    sentences = []
-    for family in dict.fromkeys(outcome.split.family for outcome in outcomes):
-        found = score(_runs(outcome for outcome in outcomes if outcome.split.family == family))
-        share = found.ends_inside / found.count
-        if not COVERAGE_AIM[0] <= share <= COVERAGE_AIM[1]:
-            width = "narrow" if share < COVERAGE_AIM[0] else "wide"
-            counts = f"{found.ends_inside} of {found.count} last losses"
-            sentences.append(f"{family}: the 80 % intervals contain {counts}: too {width}, as far as so few runs tell.")
-    lowest = min(_runs(outcomes), key=lambda one: one.points_inside)
-    few = sum(one.points_inside < COVERAGE_AIM[0] for one in _runs(outcomes))
-    sentences.append(
-        f"Single curves differ: in {few} of {len(_runs(outcomes))} the intervals contain less than {COVERAGE_AIM[0]:.0%}"
-        f" of the points, in {lowest.name} {lowest.points_inside:.0%}. Errors persist along a curve."
-    )
-    return sentences
-
-
-def _worst(outcomes: Sequence[Outcome]) -> str:
-    pairs = [(outcome.split.name, one) for outcome in outcomes for one in outcome.runs]
-    worst = sorted(pairs, key=lambda pair: -abs(pair[1].final_error))[:NUM_WORST]
-    listed = "; ".join(f"{one.name} of {name} {one.final_error:+.4f}{_outside(one)}" for name, one in worst)
-    return f"The largest errors of a last loss at a logged peak rate: {listed}."
-
-
-def _outside(one: Scored) -> str:
-    return "" if one.end_inside else " (outside its interval)"
-
-
-def _disorder(outcomes: Sequence[Outcome]) -> list[str]:
-    """Splits whose order of the last losses is forecast badly."""
-    sentences = []
-    for outcome in outcomes:
-        found = score(outcome.runs)
-        if found.rank < 0.8:
-            first = min(outcome.runs, key=lambda one: one.predicted)
-            truth = sorted(one.true for one in outcome.runs)
-            place = truth.index(first.true) + 1
-            close = truth[len(truth) // 2] - truth[0]
-            sentences.append(
-                f"{outcome.split.name}: the ranks correlate by only {found.rank:.2f}. The run with the best forecast,"
-                f" {first.name}, is in truth number {place} of {found.count}; the best half of these runs is within"
-                f" {close:.4f}, close to the errors of the forecast. Do not choose between schedules this close by it."
-            )
-    return sentences
-
-
-def _moved(outcomes: Sequence[Outcome]) -> list[str]:
-    sentences = []
-    for outcome in outcomes:
-        found = score(outcome.runs)
-        worst = max(outcome.runs, key=lambda one: abs(one.final_error))
-        wide = max(one.interval[1] - one.interval[0] for one in outcome.runs)
-        sentences.append(
-            f"{outcome.split.name}: the curves are off by {found.curve_error:.4f} on average, the last loss of"
-            f" {worst.name} by {worst.final_error:+.4f}. The intervals contain {found.points_inside:.0%} of the points,"
-            f" so they are too wide (up to {wide:.2f}). Log a run at the peak rate that you ask about."
-        )
-    return sentences
 
 
 def _halves(outcomes: Sequence[Outcome]) -> str:
@@ -225,10 +139,10 @@ def _halves(outcomes: Sequence[Outcome]) -> str:
     for transfer, place in ((False, "at a logged peak rate"), (True, "at another peak rate")):
         for shaped, kind in ((True, "shaped the constants"), (False, "did not shape the constants")):
             chosen = [o for o in outcomes if o.split.transfer == transfer and o.split.shaped == shaped]
-            found = score(_runs(chosen))
+            found = score(runs_of(chosen))
             rows.append([
                 f"{kind}, {place}", f"{found.count}", f"{found.curve_error:.4f}", f"{found.final_error:.4f}",
-                f"{found.points_inside:.0%}", f"{found.ends_inside} of {found.count}",
+                percent(found.points_inside), f"{found.ends_inside} of {found.count}",
             ])  # fmt: skip
     return markdown_table(head, rows)
 
@@ -258,7 +172,7 @@ def _table(runs: Sequence[Scored]) -> str:
         [
             one.name, f"{one.run.steps[-1]:,}", f"{one.true:.4f}", f"{one.predicted:.4f}", _interval(*one.interval),
             f"{one.final_error:+.4f}", "yes" if one.end_inside else "no", f"{one.curve_error:.4f}",
-            f"{one.points_inside:.0%}", "; ".join(one.prediction.beyond),
+            percent(one.points_inside), "; ".join(one.prediction.beyond),
         ]
         for one in runs
     ]  # fmt: skip
@@ -270,8 +184,8 @@ def _longer(outcomes: Sequence[Outcome]) -> str:
     rows = [
         [
             outcome.split.model, one.name, f"{one.run.total_steps / outcome.split.longest:.1f}", f"{one.true:.4f}",
-            f"{one.predicted:.4f}", _interval(*one.interval), f"{one.final_error:+.4f}{_outside(one)}",
-            f"{one.curve_error:.4f}", f"{one.points_inside:.0%}",
+            f"{one.predicted:.4f}", _interval(*one.interval), f"{one.final_error:+.4f}{outside(one)}",
+            f"{one.curve_error:.4f}", percent(one.points_inside),
         ]
         for outcome in outcomes
         for one in outcome.longer
@@ -342,7 +256,8 @@ def _verdict(improvements: Iterable[Improvement]) -> str:
         beyond = f" It goes beyond the fitted runs: {'; '.join(one.best.beyond)}." if one.best.beyond else ""
         sentences.append(
             f"- {one.split.model}: the gain over cosine decay is {_gain(one.cosine)}, over the best logged run,"
-            f" {logged.name}, {_gain(logged)}{_doubtful(logged)}, and over WSD {_gain(wsd)}{_doubtful(wsd)}.{beyond}"
+            f" {logged.name}, {_gain(logged)}{_doubtful(logged)}, and over WSD {_gain(wsd)}{_doubtful(wsd)}. It begins"
+            f" to decay after {percent(one.hold)} of the steps.{beyond}"
         )
     return "\n".join(sentences)
 
@@ -369,7 +284,3 @@ def _rank(found: Score) -> str:
 
 def _given(numbers: dict[str, float], name: str) -> str:
     return f"{numbers[name]:.4f}" if name in numbers else ""
-
-
-def _runs(outcomes: Iterable[Outcome]) -> list[Scored]:
-    return [one for outcome in outcomes for one in outcome.runs]
