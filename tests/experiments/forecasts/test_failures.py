@@ -30,12 +30,12 @@ def test_a_missed_aim_is_stated_and_a_reached_one_is_not():
 
 @pytest.mark.parametrize(("error", "width"), [(0.02, "too narrow"), (0.0, "too wide")])
 def test_intervals_that_are_off_are_stated(error, width):
-    runs = [scored(str(i), 3.0, 3.0 + error) for i in range(5)]
+    runs = [scored(str(i), 3 + 0.1 * i, 3 + 0.1 * i + error) for i in range(5)]
     assert width in failures._uneven([outcome(*runs)])[0]
 
 
 def test_fair_intervals_are_not_criticised():
-    runs = [scored(str(i), 3.0, 3.0) for i in range(4)]
+    runs = [scored(str(i), 3.1 + 0.1 * i, 3.1 + 0.1 * i) for i in range(4)]
     sentences = failures._uneven([outcome(*runs, scored("off", 3.0, 3.02))])
     assert len(sentences) == 1
     assert sentences[0].startswith("Single curves differ: in 1 of 5")
