@@ -28,7 +28,7 @@ LAYERS = {
     "figures": CORE | {"forecast", "planning"},
     "report": CORE | {"forecast", "runs", "planning", "figures"},
     "studio": CORE | {"forecast", "planning", "figures"},
-    "experiments": CORE | {"", "hessian", "adapters", "runs", "planning", "figures", "report"},
+    "experiments": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report"},
     "commands": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
     "cli": {"", "commands"},
 }
