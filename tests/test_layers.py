@@ -24,7 +24,7 @@ LAYERS = {
     "hessian": {"spectrum", "schedules"},
     "adapters": {"spectrum", "schedules", "hessian"},
     "runs": set(),
-    "planning": CORE,
+    "planning": CORE | {"forecast"},
     "figures": CORE | {"planning"},
     "report": CORE | {"runs", "planning", "figures"},
     "studio": CORE | {"planning", "figures"},
