@@ -25,11 +25,11 @@ LAYERS = {
     "adapters": {"spectrum", "schedules", "hessian"},
     "runs": set(),
     "planning": CORE | {"forecast"},
-    "figures": CORE | {"planning"},
-    "report": CORE | {"runs", "planning", "figures"},
-    "studio": CORE | {"planning", "figures"},
+    "figures": CORE | {"forecast", "planning"},
+    "report": CORE | {"forecast", "runs", "planning", "figures"},
+    "studio": CORE | {"forecast", "planning", "figures"},
     "experiments": CORE | {"", "hessian", "adapters", "runs", "planning", "figures", "report"},
-    "commands": CORE | {"", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
+    "commands": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
     "cli": {"", "commands"},
 }
 # The one command that runs experiments.

@@ -17,6 +17,7 @@ COMMANDS = {
     "schedule": "Make a learning-rate schedule, export it, or print code.",
     "compare": "Compare schedules by their expected loss.",
     "optimal": "Search for the numerically best schedule.",
+    "fit": "Forecast schedules from the logs of finished runs.",
     "report": "Write a self-contained HTML report.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the spectra that ship with the package.",
