@@ -24,10 +24,7 @@ def answer():
         (ec.constant(100, 0.1), "hold the rate to the end"),
         (ec.wsd(1000, 0.1, 150), "hold the rate for 85 % of the run and decay over the last 15 %"),
         (ec.linear(1000, 0.1), "decay from the beginning"),
-        (
-            ec.cosine(1000, 0.1, 0.01),
-            "hold the rate for 14 % of the run and decay over the last 86 % to 10 % of the peak",
-        ),
+        (ec.cosine(1000, 0.1, 0.01), "decay from the beginning to 10 % of the peak"),
     ],
 )
 def test_the_shape_in_words(schedule, words):

@@ -6,8 +6,8 @@ import pytest
 from eigencurve.planning.evidence import RELATIVE_LOSSES, USUAL_RATES, evidence_schedules, usual_warmup
 
 NAMES = {
-    "hold, then linear over 40 %": "lin0.4", "hold, then linear over 60 %": "lin0.6", "linear over 90 %": "lin0.9",
-    "hold, then linear over 20 %": "lin0.2", "cosine": "cos0", "cosine to 10 %": "cos10", "constant": "stable",
+    "WSD, last 40 %": "lin0.4", "WSD, last 60 %": "lin0.6", "WSD, last 90 %": "lin0.9",
+    "WSD, last 20 %": "lin0.2", "cosine to 0": "cos0", "cosine to 10 %": "cos10", "constant": "stable",
 }  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def test_every_schedule_with_evidence_can_be_made():
     schedules = evidence_schedules(1000, 0.1)
     assert set(schedules) == set(RELATIVE_LOSSES) == set(NAMES)
     assert all(f.total_steps == 1000 and f.values().max() == 0.1 for f in schedules.values())
-    held = schedules["hold, then linear over 40 %"]
+    held = schedules["WSD, last 40 %"]
     assert held(599) == 0.1
     assert held(650) < 0.1
 

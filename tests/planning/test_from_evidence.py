@@ -10,7 +10,7 @@ def test_it_recommends_to_hold_and_decay_late_to_zero():
     assert rates[0] < 0.01 * rates.max()  # a warmup
     assert rates[25_000] == rates.max()
     assert rates[-1] < 0.001 * rates.max()
-    assert plan["cosine"].behind > 0
+    assert plan["cosine to 0"].behind > 0
     assert plan.table[-1].name == "constant"
 
 

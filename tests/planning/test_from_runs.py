@@ -20,7 +20,7 @@ def test_the_choice_cannot_be_told_from_the_best(plan):
 
 
 def test_the_table_has_intervals(plan):
-    assert {"cosine", "linear", "elastic step", "constant", SEARCHED} <= {row.name for row in plan.table}
+    assert {"cosine to 0", "linear to 0", "elastic step", "constant", SEARCHED} <= {row.name for row in plan.table}
     assert all(row.low < row.loss < row.high for row in plan.table)
     assert all(row.behind_low <= row.behind <= row.behind_high for row in plan.table)
 
@@ -47,5 +47,5 @@ def test_another_peak_rate_is_marked():
 
 def test_the_published_gpt_runs_should_hold_and_decay_late(data_path):
     plan = plan_from_forecast(fit_runs(gpt_runs(data_path, "100M")[0]), 24_000, "adamw")
-    assert plan.name == "hold, then linear over 20 %"
-    assert plan["cosine"].behind_low > 0
+    assert plan.name == "WSD, last 20 %"
+    assert plan["cosine to 0"].behind_low > 0

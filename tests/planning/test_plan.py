@@ -16,7 +16,7 @@ def csv(path, run):
 
 def test_nothing_but_the_steps_and_the_optimizer():
     plan = ec.plan(total_steps=50_000, optimizer="adamw")
-    assert plan.name == "hold, then linear over 40 %"
+    assert plan.name == "WSD, last 40 %"
 
 
 def test_a_spectrum_of_the_zoo_and_its_file(tmp_path):

@@ -163,12 +163,12 @@ def tail_sentence(schedule: Schedule) -> str:
     'hold the rate for 80 % of the run and decay over the last 20 %'
     """
     rates = schedule.values()
-    held = int((rates >= 0.95 * rates.max()).nonzero()[0][-1]) + 1
+    held = int((rates >= 0.99 * rates.max()).nonzero()[0][-1]) + 1
     share = 1 - held / len(rates)
     if share < 0.005:
         return "hold the rate to the end"
     last = rates[-1] / rates.max()
-    end = "" if last < 0.05 else f" to {last:.0%} of the peak"
+    end = "" if last < 0.05 else f" to {100 * last:.0f} % of the peak"
     if share > 0.9:
         return f"decay from the beginning{end}"
-    return f"hold the rate for {1 - share:.0%} of the run and decay over the last {share:.0%}{end}".replace("%", " %")
+    return f"hold the rate for {100 - 100 * share:.0f} % of the run and decay over the last {100 * share:.0f} %{end}"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from eigencurve.forecast.best import BestSchedule
 from eigencurve.forecast.forecast import Forecast, ForecastRow
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
-from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear, wsd
+from eigencurve.planning.forecasts import usual_runs
 from eigencurve.schedules.compose import Warmup, after_warmup
 from eigencurve.schedules.practical import elastic_step
 
 SEARCHED = "forecast optimum"
 # Schedules that are simple to explain and to set, in the order of preference among equals.
 SIMPLE = (
-    "cosine", "linear", "hold, then linear over 20 %", "hold, then linear over 40 %", "cosine to 10 %", "elastic step",
+    "cosine to 0", "linear to 0", "WSD, last 20 %", "WSD, last 40 %", "cosine to 10 %", "elastic step",
 )  # fmt: skip
 # A simple schedule is kept if it is forecast to be within this fraction of the best one.
 CLOSE = 0.001
@@ -31,8 +30,8 @@ def plan_from_forecast(
     logged = forecast.fitted.logged
     peak = logged.highest_peak if max_lr is None else max_lr
     rise = best.schedule.num_steps if isinstance(best.schedule, Warmup) else 0
-    usual = {name: after_warmup(f, rise) for name, f in usual_schedules(total_steps - rise, peak).items()}
-    schedules = {**usual, SEARCHED: best.schedule}
+    step = after_warmup(elastic_step(total_steps - rise, peak), rise)
+    schedules = {**usual_runs(total_steps, peak, rise), "elastic step": step, SEARCHED: best.schedule}
     top = (first := forecast.compare(schedules)).rows[0]
     name = next((name for name in SIMPLE if _as_good(first[name], top)), SEARCHED)
     table = forecast.compare(schedules, to=name)
@@ -52,23 +51,9 @@ def plan_from_forecast(
     extra = forecast.next_run(total_steps)
     advice = f"{extra.reason} That would shrink the intervals to about {extra.narrower:.0%}.".replace("%", " %")
     return Plan(
-        _verdict(chosen, top, table["cosine"], rates, best), name, chosen.schedule, rates, rows, known,
+        _verdict(chosen, top, table["cosine to 0"], rates, best), name, chosen.schedule, rates, rows, known,
         best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), optimizer,
     )  # fmt: skip
-
-
-def usual_schedules(total_steps: int, lr: float) -> dict[str, Schedule]:
-    """The schedules that a plan from logs compares, without their warmup."""
-    steps = total_steps
-    return {
-        "cosine": cosine(steps, lr),
-        "cosine to 10 %": cosine(steps, lr, 0.1 * lr),
-        "linear": linear(steps, lr),
-        "hold, then linear over 20 %": wsd(steps, lr, max(steps // 5, 1)),
-        "hold, then linear over 40 %": wsd(steps, lr, max(2 * steps // 5, 1)),
-        "elastic step": elastic_step(steps, lr),
-        "constant": constant(steps, lr),
-    }
 
 
 def _as_good(row: ForecastRow, best: ForecastRow) -> bool:
@@ -87,7 +72,7 @@ def _verdict(
 ) -> str:
     loss = f"{chosen.loss:.3f} (80 % interval {chosen.low:.3f} to {chosen.high:.3f})"
     gain = cosine_row.loss - chosen.loss
-    if chosen.name == "cosine":
+    if chosen.name == "cosine to 0":
         first = f"Keep the cosine: its forecast loss is {loss}, and no schedule is forecast to be more than "
         first += f"{100 * (chosen.loss - top.loss) / abs(chosen.loss):.1f} % better."
     else:

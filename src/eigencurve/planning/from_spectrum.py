@@ -27,7 +27,7 @@ from eigencurve.theory.tuning import best_scale, rescaled, tune
 
 SEARCHED = "numerical optimum"
 # Schedules in the order of preference among equals: the simplest first.
-SIMPLEST = ("cosine", "linear", "hold, then linear over 20 %", "elastic step", "eigencurve", SEARCHED)
+SIMPLEST = ("cosine to 0", "linear to 0", "WSD, last 20 %", "elastic step", "eigencurve", SEARCHED)
 # A simpler schedule is preferred if its mean regret is at most this much larger.
 CLOSE = 0.01
 # How far an assumed input may be off, and the least that a measured one is.
@@ -113,9 +113,9 @@ def _candidates(
     """The usual schedules at their best rates, and the numerical optimum."""
     evaluator = BlockEvaluator(problem.nodes)
     usual: dict[str, Schedule] = {
-        "cosine": cosine(steps, limit),
-        "linear": linear(steps, limit),
-        "hold, then linear over 20 %": wsd(steps, limit, max(steps // 5, 1)),
+        "cosine to 0": cosine(steps, limit),
+        "linear to 0": linear(steps, limit),
+        "WSD, last 20 %": wsd(steps, limit, max(steps // 5, 1)),
         "elastic step": elastic_step(steps, limit),
     }
     if subject.spectrum.kappa > 1:
@@ -187,7 +187,7 @@ def _verdict(
 ) -> str:
     short = subject.spectrum.kappa / schedule.total_steps
     why = f"Your run is {short:,.0f} times shorter than the condition number: " if short >= SHORT else ""
-    choice = "keep the cosine" if name == "cosine" else f"use {'the ' if name == SEARCHED else ''}{name}"
+    choice = "keep the cosine" if name == "cosine to 0" else f"use {'the ' if name == SEARCHED else ''}{name}"
     assumed = "assumed" in (inputs.noise_source, inputs.start_source)
     safe = ", the safest choice while an input is assumed" if assumed and rows[0].name != name else ""
     first = f"{why}{choice if why else choice[0].upper() + choice[1:]}{safe}; {tail_sentence(schedule)}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def plan(
 
     >>> import eigencurve as ec
     >>> print(ec.plan(total_steps=50_000, optimizer="adamw").name)
-    hold, then linear over 40 %
+    WSD, last 40 %
 
     Args:
         *sources: What is known, one of
@@ -87,7 +88,7 @@ def plan(
         _check.refuse("plan", "warmup_steps", f"< total_steps = {steps}", rise)
     if not sources:
         return plan_from_evidence(steps, optimizer, rate, rise)
-    if all(_is_run(source) for source in sources):
+    if are_logs(sources):
         _require_one_rate(lr, max_lr)
         forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
         return plan_from_forecast(forecast, steps, optimizer, max_lr if rate is None else rate, rise)
@@ -101,6 +102,11 @@ def plan(
     inputs = inputs_of(subject, given, start, batch_size)
     inertia = (0.0 if optimizer == "sgd" else BETA1) if momentum is None else momentum
     return plan_from_subject(subject, steps, optimizer, inputs, inertia, nesterov, rate, max_lr, rise or 0)
+
+
+def are_logs(sources: Sequence[Any]) -> bool:
+    """Whether all of ``sources`` are logged runs, or paths of their logs."""
+    return all(_is_run(source) for source in sources)
 
 
 def _is_run(source: Any) -> bool:
