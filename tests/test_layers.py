@@ -24,10 +24,12 @@ LAYERS = {
     "hessian": {"spectrum", "schedules"},
     "adapters": {"spectrum", "schedules", "hessian"},
     "runs": set(),
+    "planning": CORE | {"forecast"},
     "figures": CORE | {"forecast", "planning"},
     "report": CORE | {"forecast", "runs", "planning", "figures"},
     "studio": CORE | {"forecast", "planning", "figures"},
     "experiments": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report"},
+    "commands": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
     "cli": {"", "commands"},
 }
 # The one command that runs experiments.

@@ -146,10 +146,11 @@ class FittedRuns:
         """The standard deviation to add beyond the logged horizon and the fastest logged decay."""
         longer = max(math.log(reach.travel / self.logged.travel), math.log(reach.num_steps / self.logged.num_steps), 0)
         slack = LONGER * longer * self.law.progress_slope(member.parameters, bias, ratio)
-        if math.isinf(self.logged.decay) and math.isfinite(reach.decay):
-            return np.hypot(slack, UNLOGGED * self.law.spread)
         if reach.decay < self.logged.decay:
             noise = self.law.noise(member.parameters, ratio)
-            removed = np.maximum(float(noise.sum()) / 2 - variance @ noise, 0.0)
-            slack = np.hypot(slack, FASTER * math.log(self.logged.decay / max(reach.decay, 1.0)) * removed)
+            held = float(noise.sum()) / 2
+            removed = np.clip(1 - variance @ noise / held, 0.0, 1.0)
+            known = math.isfinite(self.logged.decay)
+            faster = FASTER * held * math.log(self.logged.decay / max(reach.decay, 1.0)) if known else 0.0
+            slack = np.hypot(slack, (faster if known else UNLOGGED * self.law.spread) * removed)
         return np.abs(slack)
