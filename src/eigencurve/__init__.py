@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eigencurve.adapters.torch import torch_schedule as torch_schedule
+    from eigencurve.planning.plan import plan as plan
     from eigencurve.schedules.base import Schedule as Schedule
     from eigencurve.schedules.classic import constant as constant
     from eigencurve.schedules.classic import cosine as cosine
@@ -66,6 +67,7 @@ _NAMES = {
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
     "theory.quadratic": ("NoisyQuadratic",),
     "theory.recursion": ("DivergenceError",),
+    "planning.plan": ("plan",),
     "adapters.torch": ("torch_schedule",),
 }  # fmt: skip
 _HOMES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -98,7 +98,7 @@ def fit(
     total = None
     if (steps, epochs, steps_per_epoch) != (None, None, None):
         total = options.total_steps(steps, epochs, steps_per_epoch)
-    loaded = _read(logs, LogSettings(loss, lr_column, warmup, last_step, resumed), run or [])
+    loaded = read_logs(logs, LogSettings(loss, lr_column, warmup, last_step, resumed), run or [])
     search = best or bool(files) or report is not None
     view = forecast_view(loaded.runs, total, max_lr, search)
     contents = [] if view.best is None else [schedule_content(view.best.schedule, path) for path in files]
@@ -115,7 +115,8 @@ def fit(
         write(report, page.encode())
 
 
-def _read(logs: list[Path], settings: LogSettings, names: list[str]) -> LoadedRuns:
+def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> LoadedRuns:
+    """Read logs, with messages that name the options of the command line."""
     try:
         loaded = read_runs(logs, settings, names)
     except ValueError as error:

@@ -24,7 +24,7 @@ from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, cosine, linear, wsd
-from eigencurve.schedules.compose import warmup
+from eigencurve.schedules.compose import after_warmup
 
 BEST_FOUND = "best found"
 BEYOND = "Schedules marked with * go beyond the logged runs. Trust their intervals less."
@@ -130,7 +130,7 @@ def usual_runs(total_steps: int, peak_lr: float, warmup_steps: int) -> dict[str,
         "linear to 0": linear(steps, peak_lr),
         **{name: wsd(steps, peak_lr, min(tail, steps)) for name, tail in tails.items()},
     }
-    return {name: warmup(shape, warmup_steps) if warmup_steps else shape for name, shape in shapes.items()}
+    return {name: after_warmup(shape, warmup_steps) for name, shape in shapes.items()}
 
 
 def forecast_view(

@@ -32,6 +32,7 @@ class Recipe:
         weight_decay: Weight decay of the optimizer in the generated code.
         momentum: Momentum of SGD in the generated code.
         nesterov: Whether it is Nesterov momentum.
+        optimizer: Optimizer in the generated code: ``"sgd"``, ``"adam"`` or ``"adamw"``.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Recipe:
     weight_decay: float = 0.0
     momentum: float = 0.0
     nesterov: bool = False
+    optimizer: str = "sgd"
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -80,6 +82,7 @@ class SavedSchedule:
     weight_decay: float = 0.0
     momentum: float = 0.0
     nesterov: bool = False
+    optimizer: str = "sgd"
 
     def imports(self) -> list[str]:
         """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
@@ -88,6 +91,25 @@ class SavedSchedule:
     def statements(self) -> list[str]:
         """The line of Python that loads the file."""
         return [f"schedule = ec.schedule_from_dict(json.loads(Path({_literal(str(self.path))}).read_text()))"]
+
+
+@dataclass(frozen=True)
+class PlannedSchedule:
+    """A schedule in memory, and the optimizer that it is for; the code contains its numbers."""
+
+    schedule: Schedule
+    optimizer: str = "sgd"
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def imports(self) -> list[str]:
+        """No imports are needed in addition to ``import eigencurve as ec``."""
+        return []
+
+    def statements(self) -> list[str]:
+        """The line of Python that makes the schedule from its settings."""
+        return [f"schedule = ec.schedule_from_dict({self.schedule.to_dict()!r})"]
 
 
 def load_schedule(path: Path, content: bytes) -> SavedSchedule:

@@ -58,6 +58,11 @@ def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
     return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
 
 
+def after_warmup(schedule: Schedule, num_steps: int) -> Schedule:
+    """``schedule`` after a linear warmup, or unchanged if ``num_steps`` is 0."""
+    return warmup(schedule, num_steps) if num_steps else schedule
+
+
 @dataclass(frozen=True, eq=False)
 class Join(Schedule):
     """See :func:`join`."""
