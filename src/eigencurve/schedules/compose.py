@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Length, Steps, whole_steps
+
+# The weight of a warmup of n steps at step t <= n; 1 at t = n.
+RISES: dict[str, Callable[[IntArray, int], Array]] = {
+    "linear": lambda t, n: (t + 1) / (n + 1),
+    "cosine": lambda t, n: half_cosine((n - t) / (n + 1)),
+    "exponential": lambda t, n: (n + 1) ** (t / max(n, 1) - 1.0),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,17 +30,19 @@ class Warmup(Schedule):
     kind: ClassVar[str] = "warmup"
     schedule: Schedule
     num_steps: int
+    shape: str = "linear"
     total_steps: int = field(init=False, repr=False)
     lr: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _check.choice(self.kind, "shape", self.shape, tuple(RISES))
         rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
         follow = require_schedule(self.kind, self.schedule)
         object.__setattr__(self, "total_steps", rise + follow.total_steps)
         object.__setattr__(self, "lr", follow.lr)
 
     def _rates(self, steps: IntArray) -> Array:
-        rise = self.schedule(0) * (steps + 1) / (self.num_steps + 1)
+        rise = self.schedule(0) * RISES[self.shape](np.minimum(steps, self.num_steps), self.num_steps)
         follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, rise, follow)
 
@@ -41,21 +51,33 @@ class Warmup(Schedule):
         return np.where(steps < self.num_steps, 0, follow + 1)
 
 
-def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
-    r"""Linear warmup over ``num_steps`` steps, followed by all of ``schedule``.
+def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmup:
+    r"""A warmup over ``num_steps`` steps, followed by all of ``schedule``.
 
-    .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
+    .. math:: \eta_t = f(0)\, w_t \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
+
+    - ``"linear"``: :math:`w_t = u_t` with :math:`u_t = (t+1)/(n+1)`.
+    - ``"cosine"``: :math:`w_t = \tfrac12(1 - \cos \pi u_t)`, which begins and ends slowly.
+    - ``"exponential"``: :math:`w_t = (n+1)^{t/n - 1}`, which begins at the same rate as the linear warmup and is
+      multiplied by the same factor at each step.
 
     The warmup adds n steps to the run: for T steps in total, make ``schedule`` for T - n. No warmup step has rate 0
     or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
 
+    Args:
+        schedule: Schedule f to begin after the warmup.
+        num_steps: Number of steps n.
+        shape: ``"linear"``, ``"cosine"`` or ``"exponential"``.
+
     >>> from eigencurve.schedules.classic import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
+    >>> warmup(linear(2, lr=1.0), 2, shape="exponential").values().round(3)
+    array([0.333, 0.577, 1.   , 0.5  ])
     """
     follow = require_schedule("warmup", schedule)
     rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
-    return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
+    return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0), shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules import classic, compose, practical
+from eigencurve.schedules import classic, compose, decays, practical
 from eigencurve.schedules.base import VERSION, Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.one_cycle import OneCycle
 from eigencurve.schedules.piecewise import Piecewise
 
 KINDS: dict[str, type[Schedule]] = {
@@ -16,7 +17,8 @@ KINDS: dict[str, type[Schedule]] = {
     for cls in (
         classic.Constant, classic.InverseTime, classic.Exponential, classic.Cosine, classic.Linear, classic.StepDecay,
         classic.MultiStep, classic.HoldThenDecay, practical.CosinePower, practical.ElasticStep, compose.Warmup,
-        compose.Join, Eigencurve, Piecewise,
+        compose.Join, Eigencurve, Piecewise, decays.Polynomial, decays.OneMinusPower, decays.InverseSqrt, decays.Rex,
+        OneCycle,
     )
 }  # fmt: skip
 
