@@ -13,7 +13,7 @@ from eigencurve.schedules.settings import describe_settings
         (ec.step_decay(100, 0.1), "num_intervals=6, factor=2"),
         (ec.multistep(100, 0.1, [30, 60]), "milestones=30/60, factor=10"),
         (ec.elastic_step(100, 0.1, r=2**-0.5), "r=0.7071"),
-        (ec.piecewise(100, [0, 99], [0.1, 0.0]), "knots=2 values, rates=2 values"),
+        (ec.piecewise(100, [0, 99], [0.1, 0.0]), "2 knots"),
         (ec.eigencurve(LAW, 100, 0.1), "16 intervals"),
         (ec.eigencurve(LAW, 100, 0.1, min_lr=0.001), "16 intervals, min_lr=0.001"),
         (

@@ -98,7 +98,7 @@ def test_short_runs_have_as_many_cycles_as_steps(T):
         ),
         (lambda: ec.wsd(10, 0.1, decay_steps=0), r"'decay_steps' must be >= 1"),
         (lambda: ec.wsd(10, 0.1, decay_steps=2, decay=0.2), r"wsd: 'decay' must be left out if 'decay_steps' is given"),
-        (lambda: ec.wsd(10, 0.1, decay=20), r"'amount' must be <= 1, got 20.0. .* 10 % is 0.1"),
+        (lambda: ec.wsd(10, 0.1, decay=20), r"wsd: 'decay' must be <= 1, got 20.0. .* 20 % is 0.2"),
         (lambda: ec.wsd(10, 0.1, decay=0), r"wsd: 'decay' must be > 0"),
         (lambda: ec.wsd(10, 0.1, tail="slow"), r"wsd: 'tail' must be one of 'linear', 'cosine', '1-sqrt'"),
         (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Join, Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.piecewise import Piecewise
 
 # Fields whose public argument has another name.
 ARGUMENTS = {"decay_factor": "factor"}
@@ -42,21 +41,17 @@ def _parts(schedule: Schedule) -> list[tuple[int, str]]:
 
 
 def _own(schedule: Schedule) -> str:
-    values = {f.name: getattr(schedule, f.name) for f in fields(schedule) if f.init}
+    if isinstance(schedule, Piecewise):
+        return f"{len(schedule.knots)} knots"
     if isinstance(schedule, Eigencurve):
-        values = {"min_lr": schedule.min_lr}
-    chosen = [
-        f"{ARGUMENTS.get(name, name)}={_shown(value)}"
-        for name, value in values.items()
-        if name not in ("total_steps", "lr") and value is not None
-    ]
-    intervals = [f"{len(schedule.times) - 1} intervals"] if isinstance(schedule, Eigencurve) else []
-    return ", ".join(intervals + chosen)
+        last = "" if schedule.min_lr is None else f", min_lr={schedule.min_lr:.4g}"
+        return f"{len(schedule.times) - 1} intervals{last}"
+    values = {f.name: getattr(schedule, f.name) for f in fields(schedule) if f.init}
+    del values["total_steps"], values["lr"]
+    return ", ".join(f"{ARGUMENTS.get(name, name)}={_shown(value)}" for name, value in values.items())
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{len(value)} values"
     if isinstance(value, float):
         return f"{value:.4g}"
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)

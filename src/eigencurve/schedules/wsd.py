@@ -112,8 +112,10 @@ def wsd_cycles(
 
 
 def _share(function: str, decay: float | None, length: int) -> int:
-    part = fraction(_check.positive(function, "decay", USUAL_DECAY if decay is None else decay))
-    return max(1, nearest_step(part.exact_steps(length)))
+    part = _check.positive(function, "decay", USUAL_DECAY if decay is None else decay)
+    if part > 1:
+        _check.refuse(function, "decay", "<= 1", part, "It is a fraction: 20 % is 0.2.")
+    return max(1, nearest_step(fraction(part).exact_steps(length)))
 
 
 def _cycle(function: str, length: int, fall: int, lr: float, min_lr: float, tail: str) -> list[Schedule]:
