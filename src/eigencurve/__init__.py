@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from eigencurve.schedules.classic import step_decay as step_decay
     from eigencurve.schedules.compose import join as join
     from eigencurve.schedules.compose import warmup as warmup
+    from eigencurve.schedules.cooldown import cooldown as cooldown
+    from eigencurve.schedules.cooldown import extend as extend
     from eigencurve.schedules.decays import inverse_sqrt as inverse_sqrt
     from eigencurve.schedules.decays import polynomial as polynomial
     from eigencurve.schedules.decays import rex as rex
@@ -69,6 +71,7 @@ _NAMES = {
     "schedules.practical": ("cosine_power", "elastic_step"),
     "schedules.piecewise": ("piecewise",),
     "schedules.compose": ("join", "warmup"),
+    "schedules.cooldown": ("cooldown", "extend"),
     "schedules.serial": ("schedule_from_dict",),
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
     "theory.quadratic": ("NoisyQuadratic",),

@@ -47,6 +47,9 @@ COMPOSED = {
     "wsd_cycles": lambda T, lr: ec.wsd_cycles(T + 6, lr, num_cycles=2, warmup_steps=1, tail="1-square"),
     "one_cycle": lambda T, lr: ec.one_cycle(T, lr),
     "one_cycle, three phases": lambda T, lr: ec.one_cycle(T, lr, pct_start=0.4, anneal="linear", three_phase=True),
+    "cooldown": lambda T, lr: ec.cooldown(ec.wsd_cycles(T, lr), T // 2, 5, shape="1-sqrt"),
+    "cooldown, eigencurve": lambda T, lr: ec.cooldown(ec.constant(3, lr), T, 5, "eigencurve", spectrum=P),
+    "extend": lambda T, lr: ec.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
     "nested": lambda T, lr: ec.warmup(ec.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
 }
 ALL = {**MAKERS, **COMPOSED}

@@ -26,6 +26,7 @@ from eigencurve.schedules.settings import describe_settings
             "40 steps of constant, 10 of one_minus_power (min_lr=0, power=0.5), "
             "40 of constant, 10 of one_minus_power (min_lr=0, power=0.5)",
         ),
+        (ec.cooldown(ec.constant(9, 0.1), 60, 40), "60 steps of constant, 40 of linear (min_lr=0)"),
     ],
 )
 def test_settings_are_named_as_the_arguments_of_the_function(schedule, text):

@@ -1,4 +1,4 @@
-"""Schedules composed of other schedules: a warmup before one, or several in sequence."""
+"""Schedules composed of other schedules: a warmup before one, a part of one, or several in sequence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
-# The weight of a warmup of n steps at step t <= n; 1 at t = n.
-RISES: dict[str, Callable[[IntArray, int], Array]] = {
-    "linear": lambda t, n: (t + 1) / (n + 1),
-    "cosine": lambda t, n: half_cosine((n - t) / (n + 1)),
-    "exponential": lambda t, n: (n + 1) ** (t / max(n, 1) - 1.0),
+# The rate at step t < n of a warmup of n steps to a peak.
+RISES: dict[str, Callable[[float, IntArray, int], Array]] = {
+    "linear": lambda peak, t, n: peak * (t + 1) / (n + 1),
+    "cosine": lambda peak, t, n: peak * half_cosine((n - t) / (n + 1)),
+    "exponential": lambda peak, t, n: peak * (n + 1) ** (t / max(n, 1) - 1.0),
 }
 
 
@@ -42,7 +42,7 @@ class Warmup(Schedule):
         object.__setattr__(self, "lr", follow.lr)
 
     def _rates(self, steps: IntArray) -> Array:
-        rise = self.schedule(0) * RISES[self.shape](np.minimum(steps, self.num_steps), self.num_steps)
+        rise = RISES[self.shape](self.schedule(0), np.minimum(steps, self.num_steps), self.num_steps)
         follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, rise, follow)
 
@@ -78,6 +78,34 @@ def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmu
     follow = require_schedule("warmup", schedule)
     rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
     return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0), shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Schedule):
+    """The ``num_steps`` steps of a schedule that begin at its step ``first``; beyond its end it keeps its last rate."""
+
+    kind: ClassVar[str] = "part"
+    schedule: Schedule
+    first: int
+    num_steps: int
+    total_steps: int = field(init=False, repr=False)
+    lr: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole = require_schedule(self.kind, self.schedule)
+        object.__setattr__(self, "first", _check.whole(self.kind, "first", self.first, minimum=0))
+        object.__setattr__(self, "total_steps", _check.whole(self.kind, "num_steps", self.num_steps, minimum=1))
+        object.__setattr__(self, "lr", whole.lr)
+
+    def _own(self, steps: IntArray) -> IntArray:
+        return np.minimum(steps + self.first, self.schedule.total_steps - 1)
+
+    def _rates(self, steps: IntArray) -> Array:
+        return self.schedule._rates(self._own(steps))
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        held = steps + self.first >= self.schedule.total_steps
+        return self.schedule._piece(self._own(steps)) + held
 
 
 @dataclass(frozen=True, eq=False)

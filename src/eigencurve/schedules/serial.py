@@ -17,8 +17,8 @@ KINDS: dict[str, type[Schedule]] = {
     for cls in (
         classic.Constant, classic.InverseTime, classic.Exponential, classic.Cosine, classic.Linear, classic.StepDecay,
         classic.MultiStep, classic.HoldThenDecay, practical.CosinePower, practical.ElasticStep, compose.Warmup,
-        compose.Join, Eigencurve, Piecewise, decays.Polynomial, decays.OneMinusPower, decays.InverseSqrt, decays.Rex,
-        OneCycle,
+        compose.Join, compose.Part, Eigencurve, Piecewise, decays.Polynomial, decays.OneMinusPower,
+        decays.InverseSqrt, decays.Rex, OneCycle,
     )
 }  # fmt: skip
 

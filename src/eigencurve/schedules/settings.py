@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.compose import Join, Warmup
+from eigencurve.schedules.compose import Join, Part, Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.piecewise import Piecewise
 
@@ -36,6 +36,8 @@ def _parts(schedule: Schedule) -> list[tuple[int, str]]:
         return [(schedule.num_steps, f"{schedule.shape} warmup"), *_parts(schedule.schedule)]
     if isinstance(schedule, Join):
         return [part for inner in schedule.schedules for part in _parts(inner)]
+    if isinstance(schedule, Part):
+        return [(schedule.num_steps, ", ".join(text for _, text in _parts(schedule.schedule)))]
     own = _own(schedule)
     return [(schedule.total_steps, f"{schedule.kind} ({own})" if own else schedule.kind)]
 
