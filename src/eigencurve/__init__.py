@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from eigencurve.schedules.practical import cosine_power as cosine_power
     from eigencurve.schedules.practical import elastic_step as elastic_step
     from eigencurve.schedules.serial import schedule_from_dict as schedule_from_dict
+    from eigencurve.schedules.token_budget import over_tokens as over_tokens
     from eigencurve.schedules.units import Length as Length
     from eigencurve.schedules.units import epochs as epochs
     from eigencurve.schedules.units import fraction as fraction
@@ -72,6 +73,7 @@ _NAMES = {
     "schedules.piecewise": ("piecewise",),
     "schedules.compose": ("join", "warmup"),
     "schedules.cooldown": ("cooldown", "extend"),
+    "schedules.token_budget": ("over_tokens",),
     "schedules.serial": ("schedule_from_dict",),
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
     "theory.quadratic": ("NoisyQuadratic",),

@@ -42,6 +42,7 @@ SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
     "wsd_cycles": lambda T: ec.wsd_cycles(T, LR, num_cycles=2, tail="1-sqrt"),
     "one_cycle": lambda T: ec.one_cycle(T, LR),
     "cooldown": lambda T: ec.cooldown(ec.constant(2, LR), T - 4, 4, shape="1-sqrt"),
+    "over_tokens": lambda T: ec.over_tokens(ec.linear(2 * T - 4, LR), 2 * T - 4, [(0, 1), (4, 2)]),
     "polynomial": lambda T: ec.polynomial(T, LR, power=2.0),
     "inverse_sqrt": lambda T: ec.inverse_sqrt(T, LR, timescale=3),
     "rex": lambda T: ec.warmup(ec.rex(T - 2, LR), 2, shape="cosine"),

@@ -50,6 +50,7 @@ COMPOSED = {
     "cooldown": lambda T, lr: ec.cooldown(ec.wsd_cycles(T, lr), T // 2, 5, shape="1-sqrt"),
     "cooldown, eigencurve": lambda T, lr: ec.cooldown(ec.constant(3, lr), T, 5, "eigencurve", spectrum=P),
     "extend": lambda T, lr: ec.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
+    "over_tokens": lambda T, lr: ec.over_tokens(ec.cosine(T, lr), 100 * T, [(0, 100), (T // 2 + 1, 150)]),
     "nested": lambda T, lr: ec.warmup(ec.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
 }
 ALL = {**MAKERS, **COMPOSED}

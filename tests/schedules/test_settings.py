@@ -26,6 +26,7 @@ from eigencurve.schedules.settings import describe_settings
             "40 steps of constant, 10 of one_minus_power (min_lr=0, power=0.5), "
             "40 of constant, 10 of one_minus_power (min_lr=0, power=0.5)",
         ),
+        (ec.over_tokens(ec.cosine(9, 0.1), 900, 100), "9 steps of cosine (min_lr=0) over tokens"),
         (ec.cooldown(ec.constant(9, 0.1), 60, 40), "60 steps of constant, 40 of linear (min_lr=0)"),
     ],
 )

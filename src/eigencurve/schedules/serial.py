@@ -11,6 +11,7 @@ from eigencurve.schedules.base import VERSION, Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.one_cycle import OneCycle
 from eigencurve.schedules.piecewise import Piecewise
+from eigencurve.schedules.token_budget import OverTokens
 
 KINDS: dict[str, type[Schedule]] = {
     cls.kind: cls
@@ -18,7 +19,7 @@ KINDS: dict[str, type[Schedule]] = {
         classic.Constant, classic.InverseTime, classic.Exponential, classic.Cosine, classic.Linear, classic.StepDecay,
         classic.MultiStep, classic.HoldThenDecay, practical.CosinePower, practical.ElasticStep, compose.Warmup,
         compose.Join, compose.Part, Eigencurve, Piecewise, decays.Polynomial, decays.OneMinusPower,
-        decays.InverseSqrt, decays.Rex, OneCycle,
+        decays.InverseSqrt, decays.Rex, OneCycle, OverTokens,
     )
 }  # fmt: skip
 

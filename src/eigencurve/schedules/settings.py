@@ -9,6 +9,7 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Join, Part, Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.piecewise import Piecewise
+from eigencurve.schedules.token_budget import OverTokens
 
 # Fields whose public argument has another name.
 ARGUMENTS = {"decay_factor": "factor"}
@@ -24,7 +25,7 @@ def describe_settings(schedule: Schedule) -> str:
     '50 steps of linear warmup, 750 of constant, 200 of linear (min_lr=0)'
     """
     steps = _parts(schedule)
-    if len(steps) > 1:
+    if len(steps) > 1 or isinstance(schedule, OverTokens | Part):
         first, *rest = [f"{count:,} {{}}of {text}" for count, text in steps]
         return ", ".join([first.format("steps "), *(text.format("") for text in rest)])
     return _own(schedule) or "-"
@@ -36,6 +37,8 @@ def _parts(schedule: Schedule) -> list[tuple[int, str]]:
         return [(schedule.num_steps, f"{schedule.shape} warmup"), *_parts(schedule.schedule)]
     if isinstance(schedule, Join):
         return [part for inner in schedule.schedules for part in _parts(inner)]
+    if isinstance(schedule, OverTokens):
+        return [(schedule.total_steps, ", ".join(text for _, text in _parts(schedule.schedule)) + " over tokens")]
     if isinstance(schedule, Part):
         return [(schedule.num_steps, ", ".join(text for _, text in _parts(schedule.schedule)))]
     own = _own(schedule)
