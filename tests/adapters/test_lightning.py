@@ -16,7 +16,14 @@ from tests.adapters.recording import recorded
 from torch.nn import functional as F
 
 import eigencurve as ec
-from eigencurve.adapters.lightning import Cooldown, MeasureSchedule, optimizer_config, scheduler_of, total_steps
+from eigencurve.adapters.lightning import (
+    Cooldown,
+    MeasureSchedule,
+    RangeTestCallback,
+    optimizer_config,
+    scheduler_of,
+    total_steps,
+)
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian import HessianOperator, estimate_spectrum
@@ -342,3 +349,16 @@ def test_each_group_has_its_own_schedule_also_after_a_checkpoint(tmp_path):
     assert before.seen + after.seen == [[f(t), g(t), 0.5] for t in range(8)]
     decays = [group["weight_decay"] for group in running.optimizers[0].param_groups]
     assert decays == pytest.approx([0.1 * f(7) / 0.2, 0.1 * g(7) / 0.01, 0.1])
+
+
+def test_a_range_test_changes_nothing_and_may_end_the_fit():
+    plain, tested, callback = Classifier(), Classifier(), RangeTestCallback(loss, max_lr=1e3, num_steps=30)
+    for module, callbacks in ((plain, []), (tested, [callback])):
+        torch.manual_seed(3)
+        quiet_fit(module, torch.utils.data.DataLoader(data(), batch_size=2, shuffle=True), callbacks)
+    steps = len(plain.losses)
+    assert torch.equal(torch.stack(plain.losses), torch.stack(tested.losses[-steps:]))
+    assert plain.first() == tested.first()[-steps:]
+    assert callback.result.suggestion is not None
+    ended = fit(Classifier(), -1, data(), callbacks=[RangeTestCallback(loss, stop=True, max_lr=1e3)], max_epochs=3)
+    assert ended.global_step <= 12

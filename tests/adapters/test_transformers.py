@@ -17,7 +17,14 @@ from torch.nn import functional as F
 import eigencurve as ec
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
-from eigencurve.adapters.transformers import LabelCount, MeasureSchedule, ScheduleCallback, model_loss, total_steps
+from eigencurve.adapters.transformers import (
+    LabelCount,
+    MeasureSchedule,
+    RangeTestCallback,
+    ScheduleCallback,
+    model_loss,
+    total_steps,
+)
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 ROOT = Path(__file__).parents[2]
@@ -342,3 +349,20 @@ def test_each_group_has_its_own_schedule_also_after_a_checkpoint(tmp_path):
     before = Run(tmp_path, [f, g, None], 3, **options).train()
     after = Run(tmp_path, [f, g, None], 8, **options).train(f"{tmp_path}/checkpoint-3")
     assert before.seen + after.seen == [[f(t), g(t), 2 * LR] for t in range(8)]
+
+
+def test_a_range_test_changes_nothing_and_may_end_the_training(tmp_path):
+    weights = []
+    callback = RangeTestCallback(max_lr=1e3, num_steps=30)
+    for callbacks in ([], [callback]):
+        run = Run(tmp_path, SCHEDULE, SCHEDULE.total_steps, callback=True)
+        for each in callbacks:
+            run.trainer.add_callback(each)
+        run.train()
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in run.model.parameters()]))
+    assert torch.equal(*weights)
+    assert callback.result.suggestion is not None
+    run = Run(tmp_path, SCHEDULE, SCHEDULE.total_steps, callback=True)
+    run.trainer.add_callback(RangeTestCallback(stop=True, max_lr=1e3, num_steps=30))
+    run.train()
+    assert run.trainer.state.global_step <= 1

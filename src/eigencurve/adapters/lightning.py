@@ -24,11 +24,14 @@ except ImportError:
 from torch.optim import Optimizer
 
 from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.range_curve import RangeTest
+from eigencurve.adapters.range_test import run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
 __all__ = [
-    "Cooldown", "MeasureSchedule", "Measurement", "ScheduleLR", "optimizer_config", "scheduler_of", "total_steps",
+    "Cooldown", "MeasureSchedule", "Measurement", "RangeTestCallback", "ScheduleLR", "optimizer_config",
+    "scheduler_of", "total_steps",
 ]  # fmt: skip
 
 
@@ -130,6 +133,33 @@ class Cooldown(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the state of ``state_dict``."""
         self.done = bool(state_dict["done"])
+
+
+class RangeTestCallback(Callback):
+    """Callback that runs a learning-rate range test at the start of the fit; the training itself is not affected.
+
+    With several processes, each one tests its own share of the data, and the first one's result is as good as any.
+
+    Args:
+        objective: ``objective(module, batch)``, the mean loss of a batch, without logging.
+        stop: Whether to end the fit after the test, before the first step.
+        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+
+    Attributes:
+        result: :class:`eigencurve.rates.RangeTest`, None before the fit.
+    """
+
+    def __init__(self, objective: Loss, stop: bool = False, **settings: Any) -> None:
+        super().__init__()
+        self.objective, self.stop, self.settings = objective, stop, settings
+        self.result: RangeTest | None = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Run the test on the trainer's first optimizer."""
+        optimizer = trainer.optimizers[0]
+        loader = trainer.train_dataloader
+        self.result = run_range_test(pl_module, self.objective, loader, optimizer, **self.settings)
+        trainer.should_stop = trainer.should_stop or self.stop
 
 
 class MeasureSchedule(Callback):

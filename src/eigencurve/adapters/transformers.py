@@ -24,11 +24,14 @@ except ImportError as error:
     ) from error
 
 from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.range_curve import RangeTest
+from eigencurve.adapters.range_test import run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
 __all__ = [
-    "LabelCount", "MeasureSchedule", "Measurement", "ScheduleCallback", "ScheduleLR", "model_loss", "total_steps",
+    "LabelCount", "MeasureSchedule", "Measurement", "RangeTestCallback", "ScheduleCallback", "ScheduleLR",
+    "model_loss", "total_steps",
 ]  # fmt: skip
 # Key of the callbacks' state in the state of the trainer, which checkpoints contain.
 KEY = "eigencurve"
@@ -206,6 +209,33 @@ class MeasureSchedule(ScheduleCallback):
     def _store(self, state: Any) -> None:
         super()._store(state)
         state.stateful_callbacks[KEY]["plan"] = self.plan.state_dict()
+
+
+class RangeTestCallback(TrainerCallback):
+    """Callback that runs a learning-rate range test at the start of training; the training itself is not affected.
+
+    Args:
+        objective: ``objective(model, batch)``, the mean loss of a batch; by default the loss that the model returns.
+        stop: Whether to end the training after the test, after a first step.
+        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+
+    Attributes:
+        result: :class:`eigencurve.rates.RangeTest`, None before the training.
+    """
+
+    def __init__(self, objective: Loss | None = None, stop: bool = False, **settings: Any) -> None:
+        self.objective, self.stop, self.settings = model_loss if objective is None else objective, stop, settings
+        self.result: RangeTest | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
+        """Run the test on the trainer's optimizer."""
+        optimizer = getattr(trainer["optimizer"], "optimizer", trainer["optimizer"])
+        loader = trainer["train_dataloader"]
+        self.result = run_range_test(trainer["model"], self.objective, loader, optimizer, **self.settings)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
+        """End the training if asked to."""
+        control.should_training_stop = control.should_training_stop or self.stop
 
 
 def model_loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
