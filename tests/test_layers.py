@@ -23,6 +23,7 @@ LAYERS = {
     "forecast": CORE,
     "hessian": {"spectrum", "schedules"},
     "adapters": {"spectrum", "schedules", "hessian"},
+    "rates": {"adapters"},
     "runs": set(),
     "planning": CORE | {"forecast"},
     "figures": CORE | {"forecast", "planning"},

@@ -69,6 +69,14 @@ CASES = {
     "schedule_warmup": case("schedule LAW --steps 200 --warmup 50"),
     "schedule_half_an_epoch": case("schedule --kind linear --epochs 0.5 --steps-per-epoch 30 --warmup 20% --csv"),
     "schedule_wrong_warmup": case("schedule --kind linear --steps 30 --warmup long"),
+    "schedule_wrong_length": case("schedule --kind wsd --steps 30 --decay-steps 120%"),
+    "schedule_long_decay": case("schedule --kind wsd --steps 1e2 --decay-steps 90% --warmup 20%"),
+    "schedule_tail": case(
+        "schedule --kind wsd --steps 1e2 --decay-steps 40% --tail 1-sqrt --warmup 10% --warmup-shape cosine"
+    ),
+    "schedule_wrong_tail": case("schedule --kind wsd --steps 1e2 --tail 1-sqr"),
+    "schedule_cycles": case("schedule --kind wsd-cycles --steps 12 --num-cycles 2 --decay 0.5 --csv"),
+    "schedule_one_cycle": case("schedule --kind one-cycle --steps 10 --three-phase --pct-start 0.4 --code torch"),
     "schedule_cosine": case("schedule --kind cosine --steps 100 --lr 0.3"),
     "schedule_multistep": case("schedule --kind multistep --steps 90 --milestones 30,60 --factor 10"),
     "schedule_csv": case("schedule --kind step-decay --steps 8 --lr 0.8 --csv"),

@@ -10,8 +10,9 @@ import numpy as np
 from eigencurve._arrays import Array
 from eigencurve.forecast.outlook import FittedRuns
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear, wsd
+from eigencurve.schedules.classic import constant, cosine, linear
 from eigencurve.schedules.compose import after_warmup, join
+from eigencurve.schedules.wsd import wsd
 
 # The effect of a decay is unknown if its standard deviation exceeds this fraction of it.
 UNKNOWN = 0.5

@@ -158,7 +158,7 @@ def _input_lines(inputs: tuple[PlanInput, ...]) -> list[str]:
 def tail_sentence(schedule: Schedule) -> str:
     """How long a schedule holds its rate and how it ends, as a clause.
 
-    >>> from eigencurve.schedules.classic import wsd
+    >>> from eigencurve.schedules.wsd import wsd
     >>> tail_sentence(wsd(1000, 0.1, 200))
     'hold the rate for 80 % of the run and decay over the last 20 %'
     """

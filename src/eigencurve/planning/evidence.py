@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, wsd
+from eigencurve.schedules.classic import constant, cosine
+from eigencurve.schedules.wsd import wsd
 
 SOURCE = "a 124M Llama under AdamW, 50,000 steps, peak rates 0.0005 and 0.001 (arXiv:2501.18965)"
 # Final losses of these runs relative to a cosine to zero, minus 1: at the peak rate 0.001 and at 0.0005.

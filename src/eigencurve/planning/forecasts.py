@@ -23,8 +23,9 @@ from eigencurve.forecast.logged import reach_of
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear, wsd
+from eigencurve.schedules.classic import constant, cosine, linear
 from eigencurve.schedules.compose import after_warmup
+from eigencurve.schedules.wsd import wsd
 
 BEST_FOUND = "best found"
 BEYOND = "Schedules marked with * go beyond the logged runs. Trust their intervals less."

@@ -12,10 +12,11 @@ from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail
 from eigencurve.planning.inputs import Inputs, quadratic_of
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import cosine, linear, wsd
+from eigencurve.schedules.classic import cosine, linear
 from eigencurve.schedules.compose import after_warmup
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import elastic_step
+from eigencurve.schedules.wsd import wsd
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.evaluators import BlockEvaluator

@@ -30,8 +30,8 @@ from eigencurve.planning.forecasts import (
 from eigencurve.planning.recipe import SavedSchedule, load_schedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import wsd
 from eigencurve.schedules.compose import warmup
+from eigencurve.schedules.wsd import wsd
 from eigencurve.studio import texts
 from eigencurve.studio.controls import FILES_KEPT, FRAMEWORK_NAMES, SECONDS_KEPT
 from eigencurve.studio.elements import download_buttons, show_chart
