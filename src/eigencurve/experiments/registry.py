@@ -23,19 +23,25 @@ class Entry:
         shows: What the page shows.
         needs: Data and time that it takes.
         maker: Function ``Request -> ResultsPage``, as ``"module:function"`` below ``eigencurve.experiments``.
+        parts: Parts of the runs that ``--part`` can name; empty if the page needs all of them.
     """
 
     name: str
     shows: str
     needs: str
     maker: str
+    parts: tuple[str, ...] = ()
 
     def make(self, request: Request) -> ResultsPage:
         """Import the maker and make the page.
 
         Raises:
+            ValueError: The page has no such part.
             ImportError: A package that the experiment needs is not installed.
         """
+        if request.part is not None and request.part not in self.parts:
+            known = " or ".join(map(repr, self.parts)) or "left out"
+            _check.refuse("reproduce", "part", f"{known} for {self.name}", request.part)
         module, _, function = self.maker.partition(":")
         try:
             maker = getattr(import_module(f"eigencurve.experiments.{module}"), function)
@@ -88,6 +94,10 @@ ENTRIES = (
     Entry(
         "cifar10", 'table "CIFAR-10: training losses and test accuracy" and its figures',
         f"{CIFAR10}; days on GPUs, or with --scale laptop an hour on 2 cores", "images.tables:make_cifar10",
+    ),
+    Entry(
+        "cifar10-paired", "not in the paper: nine schedules searched equally, differences seed by seed, momentum",
+        f"{CIFAR10}; with --scale desk half a day on 2 cores", "images.paired:make", parts=("finished",),
     ),
     Entry(
         "spectra", "figures of the estimated eigenvalue distributions, and the spectra themselves",

@@ -24,8 +24,10 @@ def test_winners_come_with_their_trials(tmp_path):
 
 
 def test_diverged_runs_are_counted_and_enter_no_mean():
-    assert trials_of({}, SEVERAL, "a").values == (1.0, 3.0)
-    assert trials_of({}, SEVERAL, "a").num_diverged == 1
+    found = trials_of({}, dict(zip((3, 5, 8), SEVERAL, strict=True)), "a")
+    assert found.values == (1.0, 3.0)
+    assert found.seeds == (3, 5)
+    assert found.num_diverged == 1
     assert mean_curve(SEVERAL, "loss", factor=10.0) == ([1.0, 2.0], [30.0, 50.0])
     assert mean_curve(SEVERAL[2:], "loss") == ([], [])
 

@@ -21,9 +21,10 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
     """The schedule that ``settings`` name, over ``total_steps``.
 
     Args:
-        settings: ``schedule``, ``lr``, and what that schedule takes besides; ``spectrum`` names one of ``spectra``.
-        total_steps: T.
-        spectra: measured ones, signed, by name.
+        settings: ``schedule``, ``lr``, and the schedule's own settings. ``spectrum`` names one of ``spectra``;
+            ``decay_share`` is the share of the steps that the decay of ``"wsd"`` takes.
+        total_steps: Total number of steps T.
+        spectra: Measured spectra, signed, by name.
     """
     kind, lr = settings["schedule"], settings["lr"]
     if kind == "best":
@@ -32,6 +33,8 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
     own = own_settings(kind, settings)
     if kind == "step_decay":
         own["num_intervals"] = num_intervals(settings["intervals"], total_steps)
+    if kind == "wsd":
+        own["decay_steps"] = max(1, round(settings["decay_share"] * total_steps))
     if kind == "multistep":
         per_epoch = total_steps // settings["epochs"]
         own["milestones"] = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
