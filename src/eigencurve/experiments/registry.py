@@ -132,6 +132,11 @@ ENTRIES = (
         "language.tables:make",
     ),
     Entry(
+        "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
+        "ptb.valid.txt, ptb.test.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk 3 hours on 2 cores",
+        "bytes.tables:make", parts=("first", "rest", "finished"),
+    ),
+    Entry(
         "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),

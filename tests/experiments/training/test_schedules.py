@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from tests.experiments.images.examples import SPECTRUM
 
-from eigencurve import cosine, cosine_power, eigencurve, elastic_step, inverse_time, multistep, prepare, step_decay
+from eigencurve import (
+    cosine,
+    cosine_power,
+    eigencurve,
+    elastic_step,
+    inverse_time,
+    linear,
+    multistep,
+    prepare,
+    step_decay,
+    warmup,
+    wsd,
+)
 from eigencurve.experiments.training.schedules import best_schedule, make_schedule, num_intervals
 from eigencurve.theory.quadratic import NoisyQuadratic
 
@@ -18,6 +30,9 @@ from eigencurve.theory.quadratic import NoisyQuadratic
         ({"schedule": "elastic_step", "r": 0.5}, elastic_step(60, 0.3, 0.5)),
         ({"schedule": "step_decay", "intervals": "log T", "factor": 2.0}, step_decay(60, 0.3)),
         ({"schedule": "step_decay", "intervals": 3, "factor": 10.0}, step_decay(60, 0.3, 3, 10.0)),
+        ({"schedule": "wsd", "decay_share": 0.25}, wsd(60, 0.3, 15)),
+        ({"schedule": "wsd", "decay_share": 0.001}, wsd(60, 0.3, 1)),
+        ({"schedule": "linear", "warmup_steps": 10}, warmup(linear(50, 0.3), 10)),
         ({"schedule": "multistep", "milestones": [2, 4], "factor": 10.0}, multistep(60, 0.3, [20, 40])),
     ],
 )

@@ -15,14 +15,15 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import integrate, special, stats
 
 from eigencurve import _check
 from eigencurve.experiments.engine.protocol import Trials
 
 LEVEL = 0.05
 POWER = 0.8
-MOST_SEEDS = 1_000_000
+FEWEST_SEEDS, MANY_SEEDS = 2, 10_000
+TINY = 1e-12  # probability that is left out of an integral at either end
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,27 @@ def pooled_deviation(differences: Iterable[PairedDifference]) -> float:
 def power_of(num_seeds: int, difference: float, deviation: float) -> float:
     r"""The probability that a two-sided paired t-test at 5 % detects a true mean difference.
 
-    With :math:`c = t_{0.975,\,n-1}` and a noncentral t variable of noncentrality :math:`\delta\sqrt n / s`,
+    With the critical value :math:`c = t_{0.975,\,n-1}`, the shift :math:`\Delta = \delta\sqrt n / s` and
+    :math:`U^2 = \chi^2_{n-1} / (n-1)`, the relative error of the estimated variance, the test detects with probability
 
-    .. math:: P(T > c) + P(T < -c)
+    .. math:: \mathbb E_U\bigl[\Phi(\Delta - cU) + \Phi(-\Delta - cU)\bigr]
+
+    SciPy's noncentral t distribution is the same in principle, but fails for few seeds and large shifts.
 
     Args:
         num_seeds: Number of seeds n.
         difference: True difference δ.
         deviation: Standard deviation s of the difference at one seed.
     """
-    critical = stats.t.ppf(1 - LEVEL / 2, num_seeds - 1)
+    freedom = num_seeds - 1
+    critical = stats.t.ppf(1 - LEVEL / 2, freedom)
     shift = difference * math.sqrt(num_seeds) / deviation
-    found = stats.nct.sf(critical, num_seeds - 1, shift) + stats.nct.cdf(-critical, num_seeds - 1, shift)
+    spread = stats.chi(freedom, scale=1 / math.sqrt(freedom))
+
+    def density(u: float) -> float:
+        return float(spread.pdf(u) * (special.ndtr(shift - critical * u) + special.ndtr(-shift - critical * u)))
+
+    found, _ = integrate.quad(density, *spread.ppf([TINY, 1 - TINY]), limit=200)
     return float(found)
 
 
@@ -112,12 +122,14 @@ def seeds_needed(difference: float, deviation: float) -> int:
     """
     _check.positive("seeds_needed", "difference", difference)
     _check.at_least("seeds_needed", "deviation", deviation, 0.0)
-    low, high = 1, 2  # too few, and perhaps enough
-    while deviation > 0 and power_of(high, difference, deviation) < POWER:
-        low, high = high, 2 * high
-        if high > MOST_SEEDS:
-            _check.refuse("seeds_needed", "deviation", f"below {MOST_SEEDS**0.5 / 4:g} differences", deviation)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if power_of(middle, difference, deviation) >= POWER else (middle, high)
-    return high
+    if deviation == 0:
+        return FEWEST_SEEDS
+    # The sum of two normal quantiles gives a number that is a few seeds too small, because a t-test needs more.
+    quantiles = float(special.ndtri(1 - LEVEL / 2) + special.ndtri(POWER))
+    normal = (quantiles * deviation / difference) ** 2
+    if normal > MANY_SEEDS:
+        return math.ceil(normal)
+    found = max(FEWEST_SEEDS, math.floor(normal))
+    while power_of(found, difference, deviation) < POWER:
+        found += 1
+    return found

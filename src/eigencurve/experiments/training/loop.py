@@ -1,4 +1,4 @@
-"""A short trainer: SGD with any schedule, averaged weights, several processes, and exact resume."""
+"""A short trainer: SGD or AdamW with any schedule, averaged weights, several processes, and exact resume."""
 
 from __future__ import annotations
 
@@ -86,18 +86,22 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`.
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or by AdamW.
+
+    AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
+    :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
 
     Attributes:
         schedule: Learning-rate schedule f, with one rate per step of the run.
         epochs: Number of epochs.
-        momentum: Momentum m.
+        momentum: Momentum m of SGD.
         weight_decay: Weight decay δ.
         ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
             evaluated; None evaluates the weights themselves.
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
         mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
+        betas: Decay rates of AdamW's first and second moment; None trains with SGD.
     """
 
     schedule: Schedule
@@ -108,6 +112,7 @@ class TrainingSettings:
     max_norm: float | None = None
     mixed_precision: bool = True
     evaluate_every: int = 1
+    betas: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
@@ -119,6 +124,9 @@ class TrainingSettings:
             _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
             _check.positive("TrainingSettings", "max_norm", self.max_norm)
+        if self.betas is not None and self.momentum:
+            remedy = "AdamW has its first moment instead."
+            _check.refuse("TrainingSettings", "momentum", "0 if 'betas' is given", self.momentum, remedy)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -133,11 +141,13 @@ class Trained:
         history: Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
         diverged: Whether the run stopped because the loss was not finite.
         num_steps: Number of steps taken.
+        optimizer: The optimizer with its last state, such as AdamW's moments.
     """
 
     history: Mapping[str, list[tuple[float, float]]]
     diverged: bool
     num_steps: int
+    optimizer: torch.optim.Optimizer | None = field(default=None, compare=False, repr=False)
 
     @property
     def last(self) -> dict[str, float]:
@@ -225,9 +235,7 @@ class _Loop:
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.SGD(
-            self.parameters, lr=settings.schedule(0), momentum=settings.momentum, weight_decay=settings.weight_decay
-        )
+        self.optimizer = _optimizer(self.parameters, settings)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
         half = settings.mixed_precision and device.type == "cuda"
@@ -248,7 +256,7 @@ class _Loop:
                 self._measure(log)
             self._save()
         self.model.eval()
-        return Trained(now.history, now.diverged, now.step)
+        return Trained(now.history, now.diverged, now.step, self.optimizer)
 
     def _epoch(self, bar: Any) -> None:
         now, per_epoch = self.progress, self.task.steps_per_epoch
@@ -378,6 +386,13 @@ class _Loop:
         self.task.load_state_dict(own["task"])
         self.running.copy_(own["running"])
         _set_random_state(own["random"], self.device)
+
+
+def _optimizer(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:
+    lr, decay = settings.schedule(0), settings.weight_decay
+    if settings.betas is not None:
+        return torch.optim.AdamW(parameters, lr=lr, betas=settings.betas, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr=lr, momentum=settings.momentum, weight_decay=decay)
 
 
 def _distributed() -> bool:

@@ -22,7 +22,8 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
 
     Args:
         settings: ``schedule``, ``lr``, and the schedule's own settings. ``spectrum`` names one of ``spectra``;
-            ``decay_share`` is the share of the steps that the decay of ``"wsd"`` takes.
+            ``decay_share`` is the share of the steps that the decay of ``"wsd"`` takes. With ``warmup_steps``, a
+            linear warmup precedes the schedule.
         total_steps: Total number of steps T.
         spectra: Measured spectra, signed, by name.
     """
@@ -35,10 +36,11 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
         own["num_intervals"] = num_intervals(settings["intervals"], total_steps)
     if kind == "wsd":
         own["decay_steps"] = max(1, round(settings["decay_share"] * total_steps))
+        own.update({"tail": settings["tail"]} if "tail" in settings else {})
     if kind == "multistep":
         per_epoch = total_steps // settings["epochs"]
         own["milestones"] = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
-    return schedule_of_kind(kind, total_steps, lr, spectrum, **own)
+    return schedule_of_kind(kind, total_steps, lr, spectrum, settings.get("warmup_steps", 0), **own)
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:
