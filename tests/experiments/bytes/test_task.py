@@ -62,7 +62,7 @@ def test_validation_and_test_windows_share_no_byte_and_leave_none_out(text):
 
 
 def test_the_loss_of_every_step_survives_a_kill(text, tmp_path):
-    how = TrainingSettings(ec.cosine(12, lr=0.01), epochs=3, betas=(0.9, 0.95), weight_decay=0.1, max_norm=1.0)
+    how = TrainingSettings(ec.cosine(12, lr=0.01), epochs=3, optimizer="adamw", weight_decay=0.1, max_norm=1.0)
 
     class Killed(ByteTask):
         def loss(self, model, batch):

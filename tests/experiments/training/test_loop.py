@@ -74,15 +74,19 @@ def test_it_is_the_literal_algorithm(momentum, max_norm, ema_decay):
 
 
 def test_adamw_is_the_literal_algorithm():
-    chosen = settings(betas=(0.8, 0.95), momentum=0.0, weight_decay=0.3, max_norm=None, ema_decay=None)
+    chosen = settings(
+        optimizer="adamw", betas=(0.8, 0.95), momentum=0.0, weight_decay=0.3, max_norm=None, ema_decay=None
+    )
     model, other = net(random=False), net(random=False)
     trained = train(model, Blobs(), chosen)
     expected = literal_adamw(other, Blobs(), chosen, Part())
     for found, literal in zip(model.parameters(), expected, strict=True):
         torch.testing.assert_close(found, literal, rtol=1e-4, atol=1e-5)
     assert isinstance(trained.optimizer, torch.optim.AdamW)
-    with pytest.raises(ValueError, match=r"'momentum' must be 0 if 'betas' is given, got 0\.9"):
-        settings(betas=(0.8, 0.95), momentum=0.9)
+    with pytest.raises(ValueError, match=r"'momentum' must be 0 for AdamW, got 0\.9"):
+        settings(optimizer="adamw")
+    with pytest.raises(ValueError, match="'optimizer' must be one of 'sgd', 'adamw', got 'adam'"):
+        settings(optimizer="adam")
 
 
 def test_the_averaged_weights_are_evaluated_and_the_models_own_stay():

@@ -107,7 +107,7 @@ def train_bytes(
     first, second = settings["betas"]
     how = TrainingSettings(
         schedule_of(settings, spectra), settings["epochs"], weight_decay=settings["weight_decay"],
-        max_norm=settings["max_norm"], betas=(first, second),
+        max_norm=settings["max_norm"], optimizer="adamw", betas=(first, second),
     )  # fmt: skip
     return model, task, train(model, task, how, seed, run, checkpoint)
 

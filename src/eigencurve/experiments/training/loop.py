@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from eigencurve.schedules.base import Schedule, require_schedule
 SECONDS_BETWEEN_SAVES = 10.0
 # Reading the loss makes a GPU wait, and several processes must read it together, so it is not read at every step.
 STEPS_BETWEEN_CHECKS = 20
+OPTIMIZERS = ("sgd", "adamw")
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class TrainingSettings:
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
         mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
-        betas: Decay rates of AdamW's first and second moment; None trains with SGD.
+        optimizer: ``"sgd"`` or ``"adamw"``.
+        betas: Decay rates of AdamW's first and second moment.
     """
 
     schedule: Schedule
@@ -112,9 +114,11 @@ class TrainingSettings:
     max_norm: float | None = None
     mixed_precision: bool = True
     evaluate_every: int = 1
-    betas: tuple[float, float] | None = None
+    optimizer: str = "sgd"
+    betas: tuple[float, float] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
+        _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
         _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
         _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
         require_schedule("TrainingSettings", self.schedule)
@@ -124,9 +128,16 @@ class TrainingSettings:
             _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
             _check.positive("TrainingSettings", "max_norm", self.max_norm)
-        if self.betas is not None and self.momentum:
-            remedy = "AdamW has its first moment instead."
-            _check.refuse("TrainingSettings", "momentum", "0 if 'betas' is given", self.momentum, remedy)
+        if self.optimizer == "adamw" and self.momentum:
+            remedy = "Its first moment has the decay rate betas[0]."
+            _check.refuse("TrainingSettings", "momentum", "0 for AdamW", self.momentum, remedy)
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """A new optimizer of ``parameters``, at the first rate of the schedule."""
+        rate = self.schedule(0)
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(parameters, lr=rate, betas=self.betas, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -235,7 +246,7 @@ class _Loop:
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = _optimizer(self.parameters, settings)
+        self.optimizer = settings.make_optimizer(self.parameters)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
         half = settings.mixed_precision and device.type == "cuda"
@@ -386,13 +397,6 @@ class _Loop:
         self.task.load_state_dict(own["task"])
         self.running.copy_(own["running"])
         _set_random_state(own["random"], self.device)
-
-
-def _optimizer(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Optimizer:
-    lr, decay = settings.schedule(0), settings.weight_decay
-    if settings.betas is not None:
-        return torch.optim.AdamW(parameters, lr=lr, betas=settings.betas, weight_decay=decay)
-    return torch.optim.SGD(parameters, lr=lr, momentum=settings.momentum, weight_decay=decay)
 
 
 def _distributed() -> bool:
