@@ -97,7 +97,7 @@ ENTRIES = (
     ),
     Entry(
         "cifar10-paired", "not in the paper: nine schedules searched equally, differences seed by seed, momentum",
-        f"{CIFAR10}; with --scale desk half a day on 2 cores", "images.paired:make", parts=("finished",),
+        f"{CIFAR10}; with --scale desk four hours on 2 cores", "images.paired:make", parts=("finished",),
     ),
     Entry(
         "spectra", "figures of the estimated eigenvalue distributions, and the spectra themselves",
@@ -133,7 +133,7 @@ ENTRIES = (
     ),
     Entry(
         "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
-        "ptb.valid.txt, ptb.test.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk 3 hours on 2 cores",
+        "ptb.valid.txt, ptb.test.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
         "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
