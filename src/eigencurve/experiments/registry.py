@@ -96,7 +96,7 @@ ENTRIES = (
         f"{CIFAR10}; days on GPUs, or with --scale laptop an hour on 2 cores", "images.tables:make_cifar10",
     ),
     Entry(
-        "cifar10-paired", "not in the paper: nine schedules searched equally, differences seed by seed, momentum",
+        "cifar10-paired", "not in the paper: ten schedules searched equally, differences seed by seed, momentum",
         f"{CIFAR10}; with --scale desk four hours on 2 cores", "images.paired:make", parts=("finished",),
     ),
     Entry(
@@ -133,7 +133,7 @@ ENTRIES = (
     ),
     Entry(
         "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
-        "ptb.valid.txt, ptb.test.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
+        "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
         "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(

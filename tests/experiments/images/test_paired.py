@@ -52,8 +52,9 @@ def test_the_page(folder, monkeypatch):
     monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
     page, values = made(folder, "cifar10-paired")
     first, second = values["sections"].values()
-    assert len(first) == 8
-    assert len(second) == 4
+    assert len(first) == 9
+    assert len(second) == 5
+    assert [rows[-1]["schedule"] for rows in (first, second)] == ["Recommendation"] * 2
     assert all(len(row["trials"]["accuracy"]) == 2 for row in (*first, *second))
     assert "Not finished" not in page
     assert page.count("**Verdict on the paper's claim.**") == 2

@@ -40,6 +40,13 @@ def test_settings_name_a_schedule(more, expected):
     assert make_schedule({"lr": 0.3, "epochs": 6, **more}, 60, {}) == expected
 
 
+def test_points_are_joined_by_straight_lines():
+    chosen = {"schedule": "points", "lr": 0.3, "points": [[0.0, 1.0], [0.5, 0.4], [1.0, 0.0]]}
+    found = make_schedule(chosen, 61, {})
+    assert found(np.array([0, 15, 30, 45, 60])) == pytest.approx([0.3, 0.21, 0.12, 0.06, 0.0], abs=1e-12)
+    assert make_schedule(chosen, 1, {}).values() == pytest.approx([0.3])
+
+
 def test_eigencurve_is_that_of_the_named_spectrum():
     chosen = {
         "schedule": "eigencurve",
