@@ -93,3 +93,12 @@ def test_complex_numbers_are_not_real():
     for values in (np.array([1 + 2j, 3]), [1 + 2j, 3]):
         with pytest.raises(TypeError, match="'x' must be a sequence of real numbers, got"):
             _check.vector("f", "x", values)
+
+
+def test_a_misspelt_choice_is_corrected():
+    with pytest.raises(
+        ValueError, match=r"f: 'x' must be one of 'cosine', 'linear', got 'cosin'\. Did you mean 'cosine'\?$"
+    ):
+        _check.choice("f", "x", "cosin", ("cosine", "linear"))
+    with pytest.raises(ValueError, match=r"got 'zzz'\.$"):
+        _check.choice("f", "x", "zzz", ("cosine", "linear"))

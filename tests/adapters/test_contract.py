@@ -11,6 +11,11 @@ from eigencurve.schedules.serial import KINDS
 
 FRAMEWORKS = ("torch", "jax", "keras", "lightning", "transformers", "accelerate", "optax")
 DOCS = Path(__file__).parents[2] / "docs" / "adapters.md"
+# These runs are short on purpose, and some are extended late.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
+]
 every_kind = pytest.mark.parametrize("kind", SCHEDULES)
 few_kinds = pytest.mark.parametrize("kind", FEW)
 

@@ -37,3 +37,17 @@ def test_the_report_does_not_change_the_store(tmp_path, store):  # noqa: F811
     result = CliRunner().invoke(app, ["report", "--store", str(store.path), "-o", "-"])
     assert result.exit_code == 0, result.stderr
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.usefixtures("here")
+def test_the_page_shows_where_the_noise_comes_from():
+    words = ["report", "noisy.npz", "--steps", "60", "--no-best", "-o", "-"]
+    page = CliRunner().invoke(app, words).stdout
+    assert "Noise: measured, σ² = 0.9 (B = 4, γ = 1.10)" in page
+    assert "Start: measured, excess loss 5" in page
+    page = CliRunner().invoke(app, [*words, "--batch-size", "8", "--initial-error", "2"]).stdout
+    assert "Noise: measured, σ² = 0.45 (B = 8, γ = 1.10)" in page
+    assert "Start: given, initial error 2" in page
+    assert "Noise: given, σ² = 7" in CliRunner().invoke(app, [*words, "--noise", "7"]).stdout
+    page = CliRunner().invoke(app, ["report", "positive.txt", *words[2:]]).stdout
+    assert "Noise: assumed, σ² = 10,000; measure it with <code>eigencurve estimate --noise</code>" in page

@@ -77,6 +77,15 @@ def settings_of_breaks(f):
         return np.ceil(f.times[1:]).astype(int)
     if f.kind == "warmup":
         return f.num_steps + np.append(0, settings_of_breaks(f.schedule))
+    if f.kind == "one_cycle":  # a phase ends at its last step, which need not be whole
+        ends = [f.pct_start * f.total_steps - 1, 2 * f.pct_start * f.total_steps - 2][: 2 if f.three_phase else 1]
+        return np.maximum(np.floor(ends).astype(int) + 1, 0)
+    if f.kind == "part":  # beyond the end of its schedule it holds the last rate
+        places = np.append(settings_of_breaks(f.schedule), f.schedule.total_steps)
+        return np.maximum(places[places <= f.schedule.total_steps] - f.first, 0)
+    if f.kind == "over_tokens":  # of a schedule without breaks
+        assert len(settings_of_breaks(f.schedule)) == 0
+        return np.array(f.starts)
     if f.kind == "join":
         starts = np.cumsum([0, *(part.total_steps for part in f.schedules)])
         inner = [start + settings_of_breaks(part) for start, part in zip(starts, f.schedules, strict=False)]

@@ -61,6 +61,13 @@ def test_trials_may_have_settings_of_their_own_and_a_grid_of_one_is_not_searched
     assert lines(log) == Counter(["0 10", "1 10", "2 10", "2 20", "7 20"])
 
 
+def test_all_schedules_advance_together(tmp_path, log):
+    grids = {"a": [{"x": 0}, {"x": 4}], "b": [{"x": 5}, {"x": 6}]}
+    search(Toy(str(log)), grids, (10,), (20, 21), Store(tmp_path / "s.sqlite"), HERE)
+    order = log.read_text().split("\n")[:-1]
+    assert order == ["0 10", "5 10", "4 10", "6 10", "4 20", "5 20", "4 21", "5 21"]
+
+
 def test_nothing_is_run_twice(tmp_path, log):
     for _ in range(2):
         search(Toy(str(log)), GRIDS, (10, 11), (20,), Store(tmp_path / "s.sqlite"), HERE)
@@ -97,9 +104,11 @@ def test_an_error_of_a_run_is_told_and_the_finished_ones_are_kept(tmp_path, log)
 
 
 def test_a_metric_that_is_not_finite_counts_as_diverged():
-    outcomes = [Outcome({"score": score, "other": math.nan}) for score in (1.0, math.nan, 3.0, math.inf)]
+    scores = {5: 1.0, 6: math.nan, 7: 3.0, 8: math.inf}
+    outcomes = {seed: Outcome({"score": score, "other": math.nan}) for seed, score in scores.items()}
     found = trials_of({"x": 1}, outcomes, "score")
-    assert (found.values, found.num_diverged, found.text(1)) == ((1.0, 3.0), 2, "*2.0 ± 1.4")
+    assert (found.values, found.seeds, found.num_diverged) == ((1.0, 3.0), (5, 7), 2)
+    assert found.text(1) == "*2.0 ± 1.4"
 
 
 class Full(Store):
