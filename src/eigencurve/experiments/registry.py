@@ -122,6 +122,10 @@ ENTRIES = (
         "language.tables:make",
     ),
     Entry(
+        "prediction", "not in the paper: losses that a measured quadratic predicts, next to those of real runs",
+        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.tables:make",
+    ),
+    Entry(
         "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),
