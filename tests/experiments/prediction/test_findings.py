@@ -21,7 +21,7 @@ def finding(predicted, measured, first=10.0):
     pairs = [Pair("cosine", rate, ec.cosine(5, rate)) for rate in (0.1, 0.2, 0.3, 0.4)]
     curves = {"model": np.stack([np.full(4, first), np.array(predicted)], axis=1)}
     measured = np.stack([np.full(4, first), np.array(measured)], axis=1)
-    return Finding("zero", first, 1.0, pairs, np.array([0, 5]), measured, np.zeros((4, 2)), curves)
+    return Finding("zero", first, 1.0, 0.1, pairs, np.array([0, 5]), measured, np.zeros((4, 2)), curves)
 
 
 def test_ratios_and_ranks_of_final_losses():

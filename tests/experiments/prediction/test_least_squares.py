@@ -5,10 +5,10 @@ import pytest
 from tests.experiments.prediction.toys import small_ridge
 
 import eigencurve as ec
+from eigencurve.experiments.data.libsvm import SparseRows
 from eigencurve.experiments.prediction.least_squares import expected_gaps
 from eigencurve.experiments.prediction.measuring import dense_point, from_matrices
 from eigencurve.experiments.ridge.experiment import RidgeProblem
-from eigencurve.experiments.data.libsvm import SparseRows
 
 
 @pytest.mark.parametrize("batch_size", [1, 2])

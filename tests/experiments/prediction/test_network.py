@@ -27,7 +27,7 @@ def test_images_are_averaged_over_squares(folder):
 
 
 def test_points_are_those_of_ordinary_training(folder):
-    """The earlier run is PyTorch's SGD with the same examples; its points are its first, third, eleventh ... weights."""
+    """The earlier run is PyTorch's SGD with the same examples; its points are its weights after 0, 2, 10 ... steps."""
     problem = network(folder, SIZE, folder)
     model = nn.Sequential(nn.Linear(192, 5), nn.ReLU(), nn.Linear(5, 10))
     nn.utils.vector_to_parameters(problem.starts["start"].clone(), model.parameters())

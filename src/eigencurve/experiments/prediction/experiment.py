@@ -10,8 +10,10 @@ from itertools import groupby
 import numpy as np
 
 from eigencurve._arrays import Array
+from eigencurve.experiments.prediction.least_squares import expected_gaps
 from eigencurve.experiments.prediction.problems import Problem
 from eigencurve.experiments.prediction.replicas import curve_marks, excess_losses
+from eigencurve.experiments.ridge.experiment import RidgeProblem
 from eigencurve.experiments.training.devices import threads
 from eigencurve.runs.store import Outcome, Run
 from eigencurve.schedules.base import Schedule
@@ -64,6 +66,43 @@ class PredictedRuns:
             curves = excess_losses(self.problem, start, schedules, seeds)
         marks = curve_marks(schedules[0].total_steps).tolist()
         return [_outcome(marks, curves[:, i, k]) for i in range(len(seeds)) for k in range(len(schedules))]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactExpectations:
+    """Exact expectations of ridge regression; the settings are ``schedule`` and ``batch_size``, the seed is not used.
+
+    Attributes:
+        problem: Ridge regression.
+        digest: Hash of the problem.
+        start: Initial weights.
+    """
+
+    problem: RidgeProblem
+    digest: str
+    start: Array
+    metric: str = "excess"
+    minimise: bool = True
+
+    @property
+    def name(self) -> str:
+        """``prediction/exact`` and the hash of the problem."""
+        return f"prediction/exact/{self.digest}"
+
+    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Every expectation by itself."""
+        return [[run] for run in runs]
+
+    def run(self, batch: Sequence[Run]) -> list[Outcome]:
+        """Compute each expectation."""
+        return [self._expectation(run) for run in batch]
+
+    def _expectation(self, run: Run) -> Outcome:
+        schedule = schedule_from_dict(dict(run.settings["schedule"]))
+        marks = curve_marks(schedule.total_steps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = expected_gaps(self.problem, schedule, marks, self.start, run.settings["batch_size"])
+        return _outcome(marks.tolist(), gaps)
 
 
 def run_of(start: str, schedule: Schedule, seed: int) -> Run:

@@ -21,6 +21,7 @@ class Finding:
         start: Name of the start.
         excess: Excess loss of the start.
         top: Largest eigenvalue of the Hessian at the start, weight decay included.
+        noise: Noise level σ² of a batch at the start, one for all octaves.
         pairs: Schedules with their rates.
         marks: Numbers of steps at which losses are known.
         measured: Mean excess loss of the runs, one row per pair, one column per mark; infinite if a run diverged.
@@ -31,6 +32,7 @@ class Finding:
     start: str
     excess: float
     top: float
+    noise: float
     pairs: Sequence[Pair]
     marks: IntArray
     measured: Array

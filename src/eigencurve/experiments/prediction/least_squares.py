@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -34,7 +32,8 @@ def expected_gaps(problem: RidgeProblem, schedule: Schedule, marks: IntArray, st
         batch_size: Number of rows B per step.
     """
     matrix, labels = problem.rows.dense(), problem.rows.labels
-    outer, dim = _outer_products(matrix), matrix.shape[1]
+    products, (first, second), dim = *_products(matrix), matrix.shape[1]
+    twice = np.where(first == second, 1.0, 2.0)
     data_hessian = problem.hessian - 2 * problem.alpha * np.eye(dim)
     mean, spread = start.copy(), np.zeros((dim, dim))
     rates, wanted, gaps = schedule.values(), set(marks.tolist()), []
@@ -45,23 +44,27 @@ def expected_gaps(problem: RidgeProblem, schedule: Schedule, marks: IntArray, st
             break
         eta, residual = rates[step], matrix @ mean - labels
         slope = 2 * matrix.T @ residual / len(labels)
-        second = 4 * (outer.T @ (outer @ spread.ravel() + residual**2)).reshape(dim, dim) / len(labels)
-        noise = second - np.outer(slope, slope) - data_hessian @ spread @ data_hessian
+        moment = np.empty((dim, dim))
+        squares = products @ (twice * spread[first, second]) + residual**2
+        moment[first, second] = moment[second, first] = 4 * (products.T @ squares) / len(labels)
+        noise = moment - np.outer(slope, slope) - data_hessian @ spread @ data_hessian
         kept = np.eye(dim) - eta * problem.hessian
         spread = kept @ spread @ kept + eta**2 / batch_size * noise
         mean = mean - eta * (slope + 2 * problem.alpha * mean)
     return np.array(gaps)
 
 
-def _outer_products(matrix: Array) -> csr_array:
-    """The matrix with the row x_i ⊗ x_i for every row x_i, which is as sparse as the data."""
-    sparse = csr_array(matrix)
-    sparse.sort_indices()
-    counts = np.diff(sparse.indptr)
-    parts = [slice(a, b) for a, b in pairwise(sparse.indptr)]
-    columns = np.concatenate(
-        [(sparse.indices[p][:, None].astype(np.int64) * matrix.shape[1] + sparse.indices[p]).ravel() for p in parts]
-    )
-    values = np.concatenate([np.outer(sparse.data[p], sparse.data[p]).ravel() for p in parts])
-    starts = np.concatenate(([0], np.cumsum(counts.astype(np.int64) ** 2)))
-    return csr_array((values, columns, starts), shape=(len(matrix), matrix.shape[1] ** 2))
+def _products(matrix: Array) -> tuple[csr_array, tuple[IntArray, IntArray]]:
+    """The products of two entries of each row, as sparse as the data, and the two columns of each product."""
+    first, second = np.triu_indices(matrix.shape[1])
+    place = np.zeros((matrix.shape[1],) * 2, dtype=np.int64)
+    place[first, second] = np.arange(len(first))
+    columns, values, starts = [], [], [0]
+    for row in matrix:
+        (used,) = np.nonzero(row)
+        i, j = np.triu_indices(len(used))
+        columns.append(place[used[i], used[j]])
+        values.append(row[used[i]] * row[used[j]])
+        starts.append(starts[-1] + len(i))
+    shape = (len(matrix), len(first))
+    return csr_array((np.concatenate(values), np.concatenate(columns), np.array(starts)), shape=shape), (first, second)

@@ -24,7 +24,7 @@ from eigencurve.experiments.prediction.problems import Problem, flat_weights
 WEIGHT_DECAY, BATCH_SIZE = 5e-4, 32
 # Images are averaged over squares of this many pixels, so 3 × 8 × 8 inputs are left.
 POOLED = 4
-HIDDEN = (128, 64)
+HIDDEN = (96, 32)
 # The earlier run: a cosine from this rate. Its points, as fractions of its steps, are starts of the runs.
 EARLIER_RATE = 0.3
 POINTS = (0.0, 0.1, 0.5, 1.0)
@@ -43,7 +43,7 @@ class NetworkSize:
 
     num_images: int | None = None
     hidden: Sequence[int] = HIDDEN
-    earlier_steps: int = 3000
+    earlier_steps: int = 2000
 
 
 def network(data: Path | None, size: NetworkSize, folder: Path) -> Problem:
@@ -83,7 +83,7 @@ def perceptron(num_inputs: int, hidden: Sequence[int] = HIDDEN) -> nn.Sequential
     """Linear layers with ReLUs between them.
 
     >>> sum(p.numel() for p in perceptron(192).parameters())
-    33610
+    21962
     """
     widths = (num_inputs, *hidden)
     layers: list[nn.Module] = []

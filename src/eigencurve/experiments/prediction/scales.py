@@ -76,7 +76,7 @@ FULL = PredictionScale({
     "ridge": Plan(4781, (0.1, 0.03, 0.01, 0.003), 0.03, num_seeds=100, seeds_together=10),
     "logistic": Plan(2000, (1.0, 0.3, 0.1, 0.03), 0.3, num_seeds=24, seeds_together=24),
     "last-layer": Plan(2000, (3.0, 1.0, 0.3, 0.1), 1.0, num_seeds=8, seeds_together=8),
-    "network": Plan(1000, (0.3, 0.1, 0.03, 0.01), 0.1, num_seeds=4, seeds_together=4, num_samples=2),
+    "network": Plan(600, (0.3, 0.1, 0.03, 0.01), 0.1, num_seeds=3, seeds_together=3, num_samples=2),
 })  # fmt: skip
 SMOKE = PredictionScale(
     {

@@ -16,9 +16,8 @@ from eigencurve.experiments.engine.progress import show_status
 from eigencurve.experiments.engine.protocol import execute
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.prediction.convex import last_layer, logistic, ridge
-from eigencurve.experiments.prediction.experiment import PredictedRuns, run_of
-from eigencurve.experiments.prediction.findings import Finding, mean_and_error
-from eigencurve.experiments.prediction.least_squares import expected_gaps
+from eigencurve.experiments.prediction.experiment import ExactExpectations, PredictedRuns, run_of
+from eigencurve.experiments.prediction.findings import Finding, excess_ratios, mean_and_error, progress_ratios
 from eigencurve.experiments.prediction.measuring import (
     DensePoint,
     MeasuredPoint,
@@ -32,13 +31,14 @@ from eigencurve.experiments.prediction.network import network
 from eigencurve.experiments.prediction.problems import Problem
 from eigencurve.experiments.prediction.replicas import curve_marks
 from eigencurve.experiments.prediction.scales import Pair, Plan, PredictionScale, pairs_of
+from eigencurve.runs.store import Run
 
 # Names of the local quadratics.
 END, START, DENSE = "measured at the end", "measured at the start", "dense matrices"
 # Dense matrices are computed up to this dimension.
 LARGEST_DENSE = 1000
-# Batch sizes at which the exact expectation of ridge regression is compared with that of the noisy quadratic.
-RIDGE_BATCHES = (1, 8, 64)
+# Batch sizes, in addition to 1, at which the exact expectation of ridge regression is computed.
+LARGER_BATCHES = (8, 64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +82,16 @@ class NoiseEffect:
         return float(self.curve[-1])
 
 
+def knows_minimum(found: ProblemFindings, model: str) -> bool:
+    """Whether a prediction is relative to the true minimum, and not to an earlier run or to its own guess."""
+    return found.problem.is_minimum and model != START
+
+
+def ratios(found: ProblemFindings, finding: Finding, model: str) -> Array:
+    """Predicted over measured final excess loss of each pair, or decrease of the loss if the minimum is unknown."""
+    return (excess_ratios if knows_minimum(found, model) else progress_ratios)(finding, model)
+
+
 def problem_makers(request: Request, scale: PredictionScale) -> dict[str, Callable[[], Problem]]:
     """A function that makes each problem, by its name."""
     name, rows = _rows(request, scale)
@@ -105,23 +115,31 @@ def study_problem(problem: Problem, plan: Plan, request: Request) -> ProblemFind
     return ProblemFindings(problem, plan, end, dense, found)
 
 
-def noise_effects(found: ProblemFindings, rates: Sequence[float]) -> list[NoiseEffect]:
-    """The exact expectation of ridge regression: every schedule at some rates, and cosine with larger batches too."""
-    chosen = [pair for pair in found.findings[0].pairs if pair.rate in rates]
-    single = [_effect(found, pair, RIDGE_BATCHES[0]) for pair in chosen]
-    return single + [
-        _effect(found, pair, size) for pair in chosen if pair.kind == "cosine" for size in RIDGE_BATCHES[1:]
-    ]
+def noise_effects(found: ProblemFindings, request: Request) -> list[NoiseEffect]:
+    """The exact expectation of ridge regression.
 
-
-def _effect(found: ProblemFindings, pair: Pair, batch_size: int) -> NoiseEffect:
-    problem, marks = found.problem, found.findings[0].marks
-    if problem.ridge is None or found.dense is None:
+    It is computed for every schedule at the shown rate, for cosine at every rate, and for cosine at the largest rate
+    with larger batches.
+    """
+    problem, dense, start = found.problem, found.dense, found.problem.starts[found.problem.first]
+    if problem.ridge is None or dense is None:
         raise ValueError(f"noise_effects: 'found' must be of ridge regression, got {problem.name}.")
-    start = problem.starts[problem.first]
-    curve = expected_gaps(problem.ridge, pair.schedule, marks, start.numpy(), batch_size)
-    model = from_matrices(problem, found.dense, start, batch_size)
-    return NoiseEffect(pair, batch_size, float(model.curve(pair.schedule, marks)[-1]), curve)
+    cases = _cases(found.findings[0].pairs, found.plan)
+    exact = ExactExpectations(problem.ridge, problem.digest, start.numpy())
+    runs = [Run({"schedule": pair.schedule.to_dict(), "batch_size": size}, seed=0) for pair, size in cases]
+    outcomes = execute(exact, runs, request.store, request.workers, request.progress)
+    marks, effects = found.findings[0].marks, []
+    for (pair, size), outcome in zip(cases, outcomes, strict=True):
+        model = from_matrices(problem, dense, start, size)
+        curve, _ = mean_and_error([outcome], len(marks))
+        effects.append(NoiseEffect(pair, size, float(model.curve(pair.schedule, marks)[-1]), curve))
+    return effects
+
+
+def _cases(pairs: Sequence[Pair], plan: Plan) -> list[tuple[Pair, int]]:
+    shown = [pair for pair in pairs if pair.rate == plan.shown_rate or pair.kind == "cosine"]
+    largest = [pair for pair in shown if pair.kind == "cosine" and pair.rate == max(plan.rates)]
+    return [(pair, 1) for pair in shown] + [(pair, size) for pair in largest for size in LARGER_BATCHES]
 
 
 def _finding(
@@ -140,7 +158,9 @@ def _finding(
         models[DENSE] = from_matrices(problem, dense, weights)
     measured, error = _curves(experiment, start, pairs, plan, request)
     predicted = {name: np.array([model.curve(p.schedule, marks) for p in pairs]) for name, model in models.items()}
-    return Finding(start, problem.excess(weights), here.prepared.L, pairs, marks, measured, error, predicted)
+    return Finding(
+        start, problem.excess(weights), here.prepared.L, here.noise.sigma2, pairs, marks, measured, error, predicted
+    )
 
 
 def _curves(

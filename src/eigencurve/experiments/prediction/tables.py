@@ -7,13 +7,17 @@ from typing import Any
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.page import ResultsPage
 from eigencurve.experiments.prediction.findings import rank_correlation, typical_factor
-from eigencurve.experiments.prediction.report import figures, ratios, text
+from eigencurve.experiments.prediction.plots import figures
+from eigencurve.experiments.prediction.report import text
 from eigencurve.experiments.prediction.scales import scale_named
-from eigencurve.experiments.prediction.study import ProblemFindings, noise_effects, problem_makers, study_problem
+from eigencurve.experiments.prediction.study import (
+    ProblemFindings,
+    noise_effects,
+    problem_makers,
+    ratios,
+    study_problem,
+)
 from eigencurve.experiments.training.devices import threads
-
-# Number of rates, from the largest down, at which the exact expectation of ridge regression is computed.
-NUM_EXACT_RATES = 2
 
 
 def make(request: Request) -> ResultsPage:
@@ -28,7 +32,7 @@ def make(request: Request) -> ResultsPage:
                 skipped.append(f"The problem {name!r} is skipped: {error}")
                 continue
             found.append(study_problem(problem, scale.plans[name], request))
-        effects = noise_effects(found[0], scale.plans["ridge"].rates[:NUM_EXACT_RATES])
+        effects = noise_effects(found[0], request)
     return ResultsPage(
         "prediction", "Prediction and reality", text(found, effects, skipped), figures(found, effects),
         values={one.problem.name: _values(one) for one in found},
