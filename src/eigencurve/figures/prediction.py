@@ -83,6 +83,7 @@ def limits_figure(
     for axes, draw in zip(figure.subplots(1, len(drawings), squeeze=False)[0], drawings, strict=True):
         draw(axes)
         axes.axhline(1.0, color="#808080", linewidth=0.8)
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(alpha=0.3, which="both")
         axes.legend(frameon=False, fontsize="small")
     return figure
@@ -92,6 +93,7 @@ def _draw_factors(axes: Any, factors: Mapping[str, tuple[Array, Array]]) -> None
     for i, (name, (excess, factor)) in enumerate(factors.items()):
         axes.plot(excess, factor, marker=MARKERS[i], color=COLOURS[i], label=name)
     axes.set(xscale="log", yscale="log", xlabel="excess loss of the start", ylabel="typical factor, final excess loss")
+    axes.yaxis.set_minor_formatter("{x:g}")
 
 
 def _draw_progress(axes: Any, progress: Mapping[str, tuple[Array, Array, Array, Array]]) -> None:

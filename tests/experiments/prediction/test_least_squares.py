@@ -30,6 +30,16 @@ def test_it_is_the_mean_over_every_possible_choice_of_rows(batch_size):
     np.testing.assert_allclose(found, [problem.gaps(start[:, None])[0], np.mean(gaps)], rtol=1e-12)
 
 
+def test_rounding_errors_do_not_grow_over_a_long_run():
+    """At this rate, errors of the covariance that are not symmetric grow by 2.5 times a step if they are kept."""
+    problem = small_ridge().ridge
+    rate = 1.25 / problem.spectrum.L
+    marks = np.array([100, 400])
+    early, late = expected_gaps(problem, ec.constant(400, rate), marks, np.zeros(7), batch_size=64)
+    assert late == pytest.approx(early, rel=1e-3)  # stationary
+    assert late > 0
+
+
 def test_a_large_batch_at_a_small_rate_has_the_noise_of_the_quadratic():
     problem = small_ridge()
     start, schedule = problem.starts["zero"], ec.cosine(400, 0.02)

@@ -47,11 +47,10 @@ def expected_gaps(problem: RidgeProblem, schedule: Schedule, marks: IntArray, st
         moment = np.empty((dim, dim))
         squares = products @ (twice * spread[first, second]) + residual**2
         moment[first, second] = moment[second, first] = 4 * (products.T @ squares) / len(labels)
-        once = data_hessian @ spread
-        both = once @ data_hessian
-        noise = moment - np.outer(slope, slope) - both
-        decay = 1 - 2 * eta * problem.alpha  # I - ηH = decay · I - ηH₀
-        spread = decay**2 * spread - decay * eta * (once + once.T) + eta**2 * (both + noise / batch_size)
+        noise = moment - np.outer(slope, slope) - data_hessian @ spread @ data_hessian
+        kept = np.eye(dim) - eta * problem.hessian
+        spread = kept @ spread @ kept + eta**2 / batch_size * noise
+        spread = (spread + spread.T) / 2  # rounding errors that are not symmetric would grow
         mean = mean - eta * (slope + 2 * problem.alpha * mean)
     return np.array(gaps)
 

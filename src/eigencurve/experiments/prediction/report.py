@@ -42,7 +42,7 @@ separates the error of the measurement from the error of the model. All losses i
 is f(w) - f(w_end)."""
 TERMS = """- *ratio*: predicted over measured, the median over the pairs; of the final excess loss for a prediction \
 that is measured at a minimum, and of the decrease of the loss for the others, which do not know the minimum. Pairs \
-that diverge or do not decrease the loss have no ratio.
+that diverge or do not decrease the loss have no ratio, and there is no median if fewer than half of the pairs have one.
 - *factor*: the typical factor by which the prediction is off in either direction, exp(mean abs ln ratio).
 - *rank*: Spearman's correlation of the predicted and the measured final losses of all pairs. A pair that diverges \
 ranks last.
@@ -156,6 +156,9 @@ def effect_text(found: ProblemFindings, effects: Sequence[NoiseEffect]) -> str:
     """What noise that depends on the weights does in ridge regression."""
     shares = [effect.exact / effect.quadratic for effect in effects if effect.batch_size == 1]
     known = [share for share in shares if np.isfinite(share)]
+    lost = sorted({effect.pair.rate for effect in effects if effect.batch_size == 1 and np.isinf(effect.exact)})
+    limit = f"although the quadratic is stable up to 2/L = {2 / found.end.prepared.L:.2g}"
+    diverging = f"; at rate {', '.join(f'{rate:g}' for rate in lost)} it diverges, {limit}" if lost else ""
     return (
         "The loss is exactly quadratic, so the model can only be wrong about the noise. In least squares, the gradient"
         " of a row is proportional to its residual, so the noise grows with the distance from the minimum. The model"
@@ -163,7 +166,7 @@ def effect_text(found: ProblemFindings, effects: Sequence[NoiseEffect]) -> str:
         f" {found.findings[0].noise:.3g} at the start and {found.end.noise.sigma2:.3g} at the minimum, which is why the"
         " prediction measured at the start is too pessimistic. The exact expectation follows from a recursion of the"
         f" mean and the covariance of the weights. With batch size 1 it is {min(known):.3g} to {max(known):.3g} times"
-        " that of the noisy quadratic. The effect falls with the rate and with the batch size:"
+        f" that of the noisy quadratic{diverging}. The effect falls with the rate and with the batch size:"
     )
 
 
@@ -208,16 +211,22 @@ def _earlier_text(found: ProblemFindings) -> str:
             f" (rank {rank_correlation(finding, model):.2f})"
             for finding in found.findings
         ]
-        sentences.append(f"Measured {where}, the predicted decrease over the measured one is: {', '.join(points)}.")
+        chosen = _last(far, chosen_place(far, model))
+        sentences.append(
+            f"Measured {where}, the predicted decrease over the measured one is: {', '.join(points)}. From the start, the"
+            f" pair that this prediction selects ends at an excess loss of {_number(chosen)}."
+        )
     return (
         f"**{_title(found)}.** The earlier run goes from a loss of {found.problem.end_loss + far.excess:.3g} to"
         f" {found.problem.end_loss:.3g}, and the largest eigenvalue from {far.top:.3g} to {found.end.prepared.L:.3g}."
-        f" {' '.join(sentences)}"
+        f" {' '.join(sentences)} The best pair ends at {_number(_last(far, best_place(far)))}."
     )
 
 
 def _summary(found: ProblemFindings, finding: Finding, model: str) -> tuple[str, str, str, str]:
     values = ratios(found, finding, model)
+    if 2 * len(_known(values)) < len(values):
+        values = values[:0]
     chosen = _last(finding, chosen_place(finding, model))
     rank = f"{rank_correlation(finding, model):.2f}"
     return _number(_median(values)), _number(typical_factor(values)), rank, _number(chosen)
