@@ -213,8 +213,8 @@ def _earlier_text(found: ProblemFindings) -> str:
         ]
         chosen = _last(far, chosen_place(far, model))
         sentences.append(
-            f"Measured {where}, the predicted decrease over the measured one is: {', '.join(points)}. From the start, the"
-            f" pair that this prediction selects ends at an excess loss of {_number(chosen)}."
+            f"Measured {where}, the predicted decrease over the measured one is: {', '.join(points)}. From the start,"
+            f" the pair that this prediction selects ends at an excess loss of {_number(chosen)}."
         )
     return (
         f"**{_title(found)}.** The earlier run goes from a loss of {found.problem.end_loss + far.excess:.3g} to"
