@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 import eigencurve as ec
 from eigencurve.experiments.prediction.findings import (
@@ -45,6 +46,16 @@ def test_a_wrong_order_has_a_negative_rank_and_equal_losses_have_none():
     assert rank_correlation(finding([1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]), "model") == pytest.approx(-1.0)
     assert np.isnan(rank_correlation(finding([1.0] * 4, [4.0, 3.0, 2.0, 1.0]), "model"))
     assert np.isnan(typical_factor(np.array([np.nan])))
+
+
+def test_the_rank_correlation_is_that_of_scipy_with_ties_and_infinities():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        predicted, measured = rng.integers(0, 4, (2, 4)).astype(float)
+        predicted[rng.integers(4)] = np.inf
+        found = finding(predicted, measured)
+        if len(set(measured)) > 1 and len(set(predicted)) > 1:
+            assert rank_correlation(found, "model") == pytest.approx(spearmanr(predicted, measured).statistic)
 
 
 def test_means_and_standard_errors_of_runs():

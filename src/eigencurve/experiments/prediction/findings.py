@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.experiments.prediction.scales import Pair
@@ -81,7 +80,7 @@ def rank_correlation(finding: Finding, model: str, places: Sequence[int] | None 
     predicted, measured = finding.predicted[model][chosen, -1], finding.measured[chosen, -1]
     if len(set(predicted)) < 2 or len(set(measured)) < 2:
         return float("nan")
-    return float(spearmanr(predicted, measured).statistic)
+    return float(np.corrcoef(_ranks(predicted), _ranks(measured))[0, 1])
 
 
 def chosen_place(finding: Finding, model: str) -> int:
@@ -92,6 +91,12 @@ def chosen_place(finding: Finding, model: str) -> int:
 def best_place(finding: Finding) -> int:
     """Position of the pair that is best in the runs."""
     return int(np.argmin(finding.measured[:, -1]))
+
+
+def _ranks(values: Array) -> Array:
+    """Rank of each value; equal values share the mean of their ranks."""
+    ordered = np.sort(values)
+    return np.asarray((np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")) / 2)
 
 
 def _ratios(predicted: Array, measured: Array) -> Array:

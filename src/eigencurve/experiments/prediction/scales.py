@@ -87,7 +87,7 @@ SMOKE = PredictionScale(
     },
     num_rows=100, num_images=200, network=NetworkSize(num_images=100, hidden=(8,), earlier_steps=30),
 )  # fmt: skip
-SCALES = {"paper": FULL, "laptop": FULL, "smoke": SMOKE}
+SCALES = {"paper": FULL, "desk": FULL, "laptop": FULL, "smoke": SMOKE}
 
 
 def scale_named(name: str) -> PredictionScale:
@@ -99,7 +99,7 @@ def pairs_of(plan: Plan, spectrum: Spectrum) -> list[Pair]:
     """Every kind of schedule at every rate; Eigencurve is made for the given spectrum."""
     total = plan.total_steps
     return [
-        Pair(kind, rate, schedule_of_kind(kind, total, rate, spectrum, **usual_settings(kind, total, rate)))
+        Pair(kind, rate, schedule_of_kind(kind, total, rate, spectrum, **usual_settings(kind, rate)))
         for rate in plan.rates
         for kind in KINDS
     ]
