@@ -57,6 +57,7 @@ class Entry:
 CIFAR10 = "cifar-10-batches-py/ under --data or EIGENCURVE_DATA (or --download)"
 IMAGENET = "ImageNet's train/ and val/ under --data or EIGENCURVE_DATA; GPUs, which share each run"
 SPECTRA = "the published spectra, spectra/*.txt under --data or EIGENCURVE_DATA"
+CURVES = "the published training runs, curves/index.json and its logs under --data or EIGENCURVE_DATA"
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
@@ -135,6 +136,10 @@ ENTRIES = (
         "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
         "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
         "bytes.tables:make", parts=("first", "rest", "finished"),
+    ),
+    Entry(
+        "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
+        f"{CURVES}; a minute", "forecasts.tables:make",
     ),
     Entry(
         "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",
