@@ -1,11 +1,14 @@
 """The transformer's table through the command line, on small texts."""
 
 import json
+import shutil
 
 import pytest
 from tests.experiments.bytes.texts import write_texts
 from tests.experiments.images.pages import run
 
+from eigencurve.experiments.bytes import tables
+from eigencurve.experiments.bytes.predictions import committed_predictions
 from eigencurve.experiments.bytes.scales import REST, shapes
 from eigencurve.runs.store import Store
 
@@ -41,6 +44,23 @@ def test_what_is_finished_needs_no_run(folder, tmp_path):
     assert result.exit_code == 0, result.output
     assert "Cosine to 0 (4 runs)" in result.stdout
     assert not Store(tmp_path / "new.sqlite").experiments()
+
+
+def test_predictions_come_before_the_rest(folder, tmp_path, monkeypatch):
+    made(folder, "--part", "first")
+    refused = run("bytes", "--data", str(folder), "--store", str(folder / "s.sqlite"), "--part", "rest")
+    assert refused.exit_code == 2
+    assert "Predictions come first" in refused.stderr
+    made(folder, "--part", "finished", "--output", str(tmp_path))
+    file = tmp_path / "bytes_predictions.json"
+    monkeypatch.setattr(tables, "committed_predictions", lambda scale: committed_predictions(scale, file))
+    copy = shutil.copy(folder / "s.sqlite", tmp_path / "s.sqlite")
+    result = run("bytes", "--data", str(folder), "--store", copy, "--part", "rest", "--output", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    assert "Not finished" not in result.stdout
+    assert "Mean absolute error over 12 schedules and rates" in result.stdout
+    assert "| Recommendation | rest |" in result.stdout
+    assert not (tmp_path / "out" / "bytes_predictions.json").exists()
 
 
 def test_unknown_parts_are_refused(folder):
