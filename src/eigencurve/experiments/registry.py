@@ -133,13 +133,17 @@ ENTRIES = (
         "language.tables:make",
     ),
     Entry(
-        "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
-        "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
-        "bytes.tables:make", parts=("first", "rest", "finished"),
+        "prediction", "not in the paper: losses that a measured quadratic predicts, next to those of real runs",
+        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.tables:make",
     ),
     Entry(
         "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
         f"{CURVES}; a minute", "forecasts.tables:make",
+    ),
+    Entry(
+        "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
+        "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
+        "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
         "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",

@@ -32,8 +32,8 @@ class Recipe:
         weight_decay: Weight decay of the optimizer in the generated code.
         momentum: Momentum of SGD in the generated code.
         nesterov: Whether it is Nesterov momentum.
-        optimizer: Optimizer in the generated code: ``"sgd"``, ``"adam"`` or ``"adamw"``.
         warmup_shape: Shape of the warmup; see :func:`eigencurve.warmup`.
+        optimizer: Optimizer in the generated code: ``"sgd"``, ``"adam"`` or ``"adamw"``.
     """
 
     kind: str
@@ -45,8 +45,8 @@ class Recipe:
     weight_decay: float = 0.0
     momentum: float = 0.0
     nesterov: bool = False
-    optimizer: str = "sgd"
     warmup_shape: str = "linear"
+    optimizer: str = "sgd"
 
     @cached_property
     def schedule(self) -> Schedule:

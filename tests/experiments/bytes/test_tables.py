@@ -66,4 +66,4 @@ def test_predictions_come_before_the_rest(folder, tmp_path, monkeypatch):
 def test_unknown_parts_are_refused(folder):
     result = run("bytes", "--data", str(folder), "--part", "second")
     assert result.exit_code == 2
-    assert "'part' must be 'first' or 'rest' or 'finished' for bytes, got 'second'" in result.stderr
+    assert "--part must be 'first' or 'rest' or 'finished' for bytes, got 'second'" in result.stderr
