@@ -15,7 +15,10 @@ from eigencurve.runs.store import Store
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return write_texts(tmp_path_factory.mktemp("texts"))
+    """The texts, a store of the first part, and its page in out/."""
+    path = write_texts(tmp_path_factory.mktemp("texts"))
+    made(path, "--part", "first", "--output", str(path / "out"))
+    return path
 
 
 def made(folder, *words):
@@ -25,7 +28,7 @@ def made(folder, *words):
 
 
 def test_the_first_part_leaves_the_rest_alone(folder):
-    page = made(folder, "--part", "first", "--output", str(folder / "out"))
+    page = (folder / "out" / "bytes.md").read_text()
     for name in shapes(REST, ""):
         assert f"{name} (4 runs)" in page
     (name,) = Store(folder / "s.sqlite").experiments()
@@ -37,7 +40,6 @@ def test_the_first_part_leaves_the_rest_alone(folder):
 
 
 def test_what_is_finished_needs_no_run(folder, tmp_path):
-    made(folder, "--part", "first")
     values = json.loads(made(folder, "--part", "finished", "--json"))
     assert [row["missing"] for row in values["rows"]] == [0] * 7 + [4] * 5
     result = run("bytes", "--data", str(folder), "--store", str(tmp_path / "new.sqlite"), "--part", "finished")
@@ -47,12 +49,10 @@ def test_what_is_finished_needs_no_run(folder, tmp_path):
 
 
 def test_predictions_come_before_the_rest(folder, tmp_path, monkeypatch):
-    made(folder, "--part", "first")
     refused = run("bytes", "--data", str(folder), "--store", str(folder / "s.sqlite"), "--part", "rest")
     assert refused.exit_code == 2
     assert "Predictions come first" in refused.stderr
-    made(folder, "--part", "finished", "--output", str(tmp_path))
-    file = tmp_path / "bytes_predictions.json"
+    file = folder / "out" / "bytes_predictions.json"
     monkeypatch.setattr(tables, "committed_predictions", lambda scale: committed_predictions(scale, file))
     copy = shutil.copy(folder / "s.sqlite", tmp_path / "s.sqlite")
     result = run("bytes", "--data", str(folder), "--store", copy, "--part", "rest", "--output", str(tmp_path / "out"))
