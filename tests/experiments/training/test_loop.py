@@ -202,3 +202,45 @@ def test_a_schedule_of_another_length_is_refused():
         train(net(), Blobs(), settings(schedule=constant(14, 0.1)))
     with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
         settings(schedule=0.1)
+
+
+def test_snapshots_are_the_states_after_those_epochs(tmp_path):
+    files = {epoch: tmp_path / f"{epoch}.pt" for epoch in (0, 1, EPOCHS)}
+    model, task, before = net(), Blobs(), net().state_dict()
+    train(model, task, settings(), checkpoint=tmp_path / "run.pt", snapshots=files)
+    states = {epoch: torch.load(file, weights_only=True) for epoch, file in files.items()}
+    assert {epoch: state["step"] for epoch, state in states.items()} == {0: 0, 1: STEPS, EPOCHS: EPOCHS * STEPS}
+    for epoch, expected in ((0, before), (1, task.evaluated[0]), (EPOCHS, model.state_dict())):
+        for name, tensor in expected.items():
+            assert torch.equal(states[epoch]["model"][name], tensor), (epoch, name)
+
+
+def test_a_snapshot_that_a_kill_prevented_is_made_on_resume(tmp_path):
+    files = {EPOCHS: tmp_path / "end.pt"}
+    train(net(), Blobs(), settings(), checkpoint=tmp_path / "run.pt")
+    train(net(), Blobs(), settings(), checkpoint=tmp_path / "run.pt", snapshots=files)
+    assert files[EPOCHS].read_bytes() == (tmp_path / "run.pt").read_bytes()
+
+
+def test_snapshots_need_a_checkpoint(tmp_path):
+    with pytest.raises(ValueError, match="train: 'checkpoint' must be a path if there are snapshots"):
+        train(net(), Blobs(), settings(), snapshots={0: tmp_path / "0.pt"})
+
+
+def test_adamw_is_that_of_pytorch():
+    how = settings(optimizer="adamw", schedule=constant(EPOCHS * STEPS, 0.01))
+    model, plain, task = net(random=False), net(random=False), Blobs()
+    train(model, task, how)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=0.01, weight_decay=0.01)
+    for epoch in range(EPOCHS):
+        for batch in task.batches(epoch, 0, Part()):
+            optimizer.zero_grad()
+            task.loss(plain, batch).backward()
+            optimizer.step()
+    for name, tensor in plain.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_another_optimizer_is_refused():
+    with pytest.raises(ValueError, match="TrainingSettings: 'optimizer' must be one of"):
+        settings(optimizer="lion")

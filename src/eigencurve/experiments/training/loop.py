@@ -1,4 +1,4 @@
-"""A short trainer: SGD with any schedule, averaged weights, several processes, and exact resume."""
+"""A short trainer: SGD or AdamW with any schedule, averaged weights, several processes, and exact resume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from eigencurve import _check
+from eigencurve._files import write_atomically
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.experiments.training.average import WeightAverage
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
@@ -31,6 +32,7 @@ from eigencurve.schedules.base import Schedule, require_schedule
 SECONDS_BETWEEN_SAVES = 10.0
 # Reading the loss makes a GPU wait, and several processes must read it together, so it is not read at every step.
 STEPS_BETWEEN_CHECKS = 20
+OPTIMIZERS = ("sgd", "adamw")
 
 
 @dataclass(frozen=True)
@@ -86,18 +88,19 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`.
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or AdamW.
 
     Attributes:
         schedule: Learning-rate schedule f, with one rate per step of the run.
         epochs: Number of epochs.
-        momentum: Momentum m.
+        momentum: Momentum m of SGD.
         weight_decay: Weight decay δ.
         ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
             evaluated; None evaluates the weights themselves.
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
         mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
+        optimizer: ``"sgd"``, or ``"adamw"`` with PyTorch's default betas.
     """
 
     schedule: Schedule
@@ -108,8 +111,10 @@ class TrainingSettings:
     max_norm: float | None = None
     mixed_precision: bool = True
     evaluate_every: int = 1
+    optimizer: str = "sgd"
 
     def __post_init__(self) -> None:
+        _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
         _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
         _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
         require_schedule("TrainingSettings", self.schedule)
@@ -119,6 +124,13 @@ class TrainingSettings:
             _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
             _check.positive("TrainingSettings", "max_norm", self.max_norm)
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """A new optimizer of ``parameters``, at the first rate of the schedule."""
+        rate = self.schedule(0)
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(parameters, lr=rate, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -155,6 +167,7 @@ def train(
     save_seconds: float = SECONDS_BETWEEN_SAVES,
     log: Path | None = None,
     progress: bool = False,
+    snapshots: Mapping[int, Path] | None = None,
 ) -> Trained:
     """Train ``model`` in place, on its own device.
 
@@ -172,22 +185,27 @@ def train(
         save_seconds: Seconds between two saves.
         log: Folder for TensorBoard logs; without TensorBoard nothing is written.
         progress: Whether to draw a progress bar on a terminal.
+        snapshots: Files to copy the state to after some numbers of epochs, in the format of the checkpoint; 0 is
+            before the first step. They need a checkpoint.
 
     Raises:
-        ValueError: The schedule has a different number of steps, or the checkpoint is damaged or of another run.
+        ValueError: The schedule has a different number of steps, there are snapshots without a checkpoint, or the
+            checkpoint is damaged or of another run.
     """
     steps = settings.epochs * task.steps_per_epoch
     if settings.schedule.total_steps != steps:
         remedy = f"{settings.epochs} epochs of {task.steps_per_epoch} steps are {steps} steps."
         found = settings.schedule.total_steps
         _check.refuse("train", "settings", f"made with a schedule of {steps} steps", found, remedy)
+    if snapshots and checkpoint is None:
+        _check.refuse("train", "checkpoint", "a path if there are snapshots", checkpoint)
     part = Part(dist.get_rank(), dist.get_world_size()) if _distributed() else Part()
     device = next(model.parameters()).device
     identity = identity_of([run, settings.to_dict(), seed, part.count, task.steps_per_epoch], model)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed * part.count + part.rank)
         file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
-        loop = _Loop(model, task, settings, part, device, file, save_seconds)
+        loop = _Loop(model, task, settings, part, device, file, save_seconds, snapshots or {})
         with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
             trained = loop.run(epochs, bar)
     if part.count > 1:
@@ -219,15 +237,14 @@ class _Loop:
 
     def __init__(
         self, model: nn.Module, task: Task, settings: TrainingSettings, part: Part, device: torch.device,
-        file: TrainingCheckpoint | None, save_seconds: float,
+        file: TrainingCheckpoint | None, save_seconds: float, snapshots: Mapping[int, Path],
     ) -> None:  # fmt: skip
         self.model, self.task, self.settings, self.part, self.device = model, task, settings, part, device
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
+        self.snapshots = snapshots
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.SGD(
-            self.parameters, lr=settings.schedule(0), momentum=settings.momentum, weight_decay=settings.weight_decay
-        )
+        self.optimizer = settings.make_optimizer(self.parameters)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
         half = settings.mixed_precision and device.type == "cuda"
@@ -242,11 +259,13 @@ class _Loop:
     def run(self, log: EpochLog, bar: Any) -> Trained:
         """Run the remaining epochs."""
         now = self.progress
+        self._snapshot()
         while now.step < self.settings.schedule.total_steps and not now.diverged:
             self._epoch(bar)
             if not now.diverged:
                 self._measure(log)
             self._save()
+            self._snapshot()
         self.model.eval()
         return Trained(now.history, now.diverged, now.step)
 
@@ -347,6 +366,17 @@ class _Loop:
                 "history": json.dumps(self.progress.history),
             })  # fmt: skip
         self.next_save = time.monotonic() + self.save_seconds
+
+    def _snapshot(self) -> None:
+        """Copy the checkpoint, if a snapshot is due at this step and was not made before."""
+        epochs, rest = divmod(self.progress.step, self.task.steps_per_epoch)
+        path = self.snapshots.get(epochs)
+        if rest or path is None or path.exists() or self.file is None or self.progress.diverged:
+            return
+        if not self.progress.step:
+            self._save()
+        if self.part.rank == 0:
+            write_atomically(path, self.file.path.read_bytes())
 
     def _saved(self, file: TrainingCheckpoint) -> dict[str, Any] | None:
         """The saved state, read by the first process for all: the others may not see its disk."""
