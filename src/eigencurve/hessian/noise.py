@@ -74,9 +74,10 @@ def estimate_noise(
         seed: Seed of the signs.
         weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
             for a Spectrum.
-        examples: Operator of the same model whose examples the noise is measured on; by default ``operator`` itself. A
-            gradient is much cheaper than the products, so pass one with several times the examples to reduce the error
-            from having only m of them.
+        examples: Operator of the same model whose examples the noise is measured on; by default ``operator`` itself.
+            With more examples than those of H, the error from having only m of them is smaller, but there is a bias:
+            H of few examples is flat in directions in which the gradients of other examples scatter. Use the default
+            for the exponent of C ∝ H^γ.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds. If it exists, the run resumes from it. It must not be the
             checkpoint of the spectrum.

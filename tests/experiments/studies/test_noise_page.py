@@ -7,7 +7,7 @@ from tests.experiments.studies.noise_files import IMAGES, SCALE
 from tests.spectrum.test_noise import noise
 
 import eigencurve as ec
-from eigencurve.experiments.studies.noise_measuring import Measuring
+from eigencurve.experiments.studies.noise_measuring import fewer_examples, noisier_examples, usual
 from eigencurve.experiments.studies.noise_page import Measured, Studied, distance, noise_page, resolved, spread
 from eigencurve.experiments.studies.noise_training import END, MOMENTS
 from eigencurve.spectrum.files import SpectrumFile
@@ -29,8 +29,9 @@ def measured(moment, **changes):
 
 
 def studied(**changes):
-    found = {Measuring(moment, IMAGES.num_curved): measured(moment, **changes) for moment in MOMENTS}
-    found[Measuring(END, IMAGES.num_curved, probe=1)] = measured("a half")
+    found = {usual(IMAGES, moment): measured(moment, **changes) for moment in MOMENTS}
+    found[usual(IMAGES, END, probe=1)] = measured("a half")
+    found |= {fewer_examples(IMAGES): measured("a tenth"), noisier_examples(IMAGES): measured(END)}
     return Studied(IMAGES, 50, found)
 
 
@@ -61,6 +62,19 @@ def test_the_rows_are_the_moments_and_their_distance_to_the_end():
     assert list(page.figures) == [f"noise_{IMAGES.name}.png"]
     assert list(page.files) == [f"noise_{IMAGES.name}.npz"]
     assert [row["moment"] for row in page.values["networks"][0]["moments"]] == list(MOMENTS)
+
+
+def test_other_examples_are_compared_with_the_usual_ones():
+    gap = distance(measured("a tenth"), measured(END), 5e-4, 39_100)
+    lines = noise_page(SCALE, [studied()]).body.splitlines()
+    rows = [
+        line
+        for line in lines
+        if line.startswith(f"| {IMAGES.title} | ") and line.endswith((f"| {gap:.2f} |", "| 0.00 |"))
+    ]
+    counts = [(IMAGES.num_curved, IMAGES.num_curved), (2, 2), (IMAGES.num_curved, IMAGES.num_noisy)]
+    starts = [f"| {IMAGES.title} | {curved} | {noisy} |" for curved, noisy in counts]
+    assert all(any(row.startswith(start) for row in rows) for start in starts)
 
 
 def test_the_prediction_is_that_of_the_quadratic():

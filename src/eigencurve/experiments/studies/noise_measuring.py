@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from eigencurve.experiments.studies.noise_subjects import NoiseScale
 from eigencurve.experiments.studies.noise_training import END, START, Problem, State, Subject, fresh_model
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator
@@ -35,33 +34,45 @@ class Measuring:
     Attributes:
         moment: One of ``MOMENTS``.
         num_curved: Number of examples of the Hessian.
+        num_noisy: Number of examples of the noise. Those of the Hessian are among them.
         metric: ``"plain"``, or ``"own"`` for the metric of the network's adaptive optimizer.
         probe: Seed of the probe. Only seed 0 measures the noise.
     """
 
     moment: str
     num_curved: int
+    num_noisy: int
     metric: str = PLAIN
     probe: int = 0
 
 
-def measurings(subject: Subject, scale: NoiseScale) -> list[Measuring]:
-    """Everything to measure of a subject: each moment; the end with another probe and, if asked, fewer examples."""
-    metrics = [PLAIN, OWN] if subject.optimizer == "adamw" else [PLAIN]
-    # Before its first step an adaptive optimizer has no metric.
-    every = [
-        Measuring(moment, subject.num_curved, metric)
-        for metric in metrics for moment in subject.moments if (metric, moment) != (OWN, START)
-    ]  # fmt: skip
-    every += [Measuring(END, subject.num_curved, metric, probe=1) for metric in metrics[-1:] if subject.epochs]
-    if subject.name in scale.checked:
-        every.append(fewer_examples(subject))
-    return every
+def usual(subject: Subject, moment: str, metric: str = PLAIN, probe: int = 0) -> Measuring:
+    """The Hessian and the noise of the same examples, so both belong to one loss."""
+    return Measuring(moment, subject.num_curved, subject.num_curved, metric, probe)
 
 
 def fewer_examples(subject: Subject) -> Measuring:
-    """The end of the training with a quarter of the examples in the Hessian."""
-    return Measuring(END, max(1, subject.num_curved // 4))
+    """The end of the training with a quarter of the examples."""
+    count = max(2, subject.num_curved // 4)
+    return Measuring(END, count, count)
+
+
+def noisier_examples(subject: Subject) -> Measuring:
+    """The end of the training with the noise of more examples than the Hessian."""
+    return Measuring(END, subject.num_curved, subject.num_noisy)
+
+
+def measurings(subject: Subject, scale: NoiseScale) -> list[Measuring]:
+    """Everything to measure of a subject: each moment; the end with another probe and, if asked, other examples."""
+    metrics = [PLAIN, OWN] if subject.optimizer == "adamw" else [PLAIN]
+    # Before its first step an adaptive optimizer has no metric.
+    every = [
+        usual(subject, moment, metric)
+        for metric in metrics for moment in subject.moments if (metric, moment) != (OWN, START)
+    ]  # fmt: skip
+    every += [usual(subject, END, metrics[-1], probe=1)] if subject.epochs else []
+    every += [fewer_examples(subject), noisier_examples(subject)] if subject.name in scale.checked else []
+    return every
 
 
 def decay_in(subject: Subject, metric: str) -> float:
@@ -71,7 +82,16 @@ def decay_in(subject: Subject, metric: str) -> float:
 
 def file_of(subject: Subject, problem: Problem, scale: NoiseScale, how: Measuring, folder: Path) -> Path:
     """The file that holds the measurement, or will hold it; its name depends on all settings."""
-    counts = [scale.num_products, scale.num_noise_steps, scale.num_samples, subject.num_noisy, how.num_curved]
+    counts = [scale.num_products, scale.num_noise_steps, scale.num_samples, how.num_noisy, how.num_curved]
+    return _file(subject, problem, how, counts, folder)
+
+
+def spectrum_file_of(subject: Subject, problem: Problem, scale: NoiseScale, how: Measuring, folder: Path) -> Path:
+    """The file of the spectrum alone, which several measurements of the noise share."""
+    return _file(subject, problem, how, [scale.num_products, how.num_curved], folder).with_suffix(".spectrum.npz")
+
+
+def _file(subject: Subject, problem: Problem, how: Measuring, counts: list[int], folder: Path) -> Path:
     text = json.dumps([subject.key(problem.digest), counts, how.metric])
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return folder / f"{subject.name}_{how.moment.replace(' ', '_')}_{how.metric}_{how.probe}_{digest}.npz"
@@ -87,16 +107,37 @@ def measure(
 ) -> None:
     """Measure a state and write the file; a measurement that was killed resumes from the checkpoints next to it."""
     operator = operator_of(subject, problem, how, state)
-    files = {name: path.with_suffix(f".{name}.part") for name in ("spectrum", "noise", "start")}
-    estimate = estimate_spectrum(
-        operator, scale.num_products, seed=how.probe, settle=None, weight_decay=decay_in(subject, how.metric),
-        checkpoint=files["spectrum"], progress=False,
-    )  # fmt: skip
-    noise = None if how.probe else _noise(subject, problem, scale, operator, estimate, state, files)
-    start = None if how.probe else _start(subject, scale, operator, estimate, how, state, files)
+    shared = spectrum_file_of(subject, problem, scale, how, path.parent)
+    estimate = _estimate(subject, scale, how, operator, shared, made_by)
+    noise = start = None
+    if not how.probe:
+        noise = _noise(subject, problem, scale, how, operator, estimate, state, path.with_suffix(".noise.part"))
+    if how == usual(subject, END, how.metric) and subject.epochs:
+        start = _start(subject, scale, operator, estimate, state, path.with_suffix(".start.part"))
     save_spectrum(estimate.spectrum, path, estimate.measurement(made_by), noise, start)
     for file in path.parent.glob(f"{path.stem}.*.part*"):
         file.unlink()
+
+
+def _estimate(
+    subject: Subject, scale: NoiseScale, how: Measuring, operator: HessianOperator | PreconditionedOperator, path: Path,
+    made_by: str,
+) -> SpectrumEstimate:  # fmt: skip
+    """The spectrum, from its file if that exists."""
+    if path.exists():
+        file = load_measured(path)
+        record = vars(file.measurement)
+        plan = plan_memory(operator.dim, scale.num_products, None, operator.dtype, operator.device)
+        return SpectrumEstimate(**record, spectrum=file.spectrum, plan=plan)
+    checkpoint = path.with_suffix(".part")
+    estimate = estimate_spectrum(
+        operator, scale.num_products, seed=how.probe, settle=None, weight_decay=decay_in(subject, how.metric),
+        checkpoint=checkpoint, progress=False,
+    )  # fmt: skip
+    save_spectrum(estimate.spectrum, path, estimate.measurement(made_by))
+    for file in path.parent.glob(f"{checkpoint.name}*"):
+        file.unlink()
+    return estimate
 
 
 def operator_of(
@@ -114,27 +155,26 @@ def operator_of(
 
 
 def _noise(
-    subject: Subject, problem: Problem, scale: NoiseScale, operator: HessianOperator | PreconditionedOperator,
-    estimate: SpectrumEstimate, state: State, files: Mapping[str, Path],
+    subject: Subject, problem: Problem, scale: NoiseScale, how: Measuring,
+    operator: HessianOperator | PreconditionedOperator, estimate: SpectrumEstimate, state: State, checkpoint: Path,
 ) -> NoiseEstimate:  # fmt: skip
-    examples = HessianOperator(
-        state.model, problem.loss, problem.examples(subject.num_noisy), microbatch=MICROBATCH, check=False
-    )
+    examples = None
+    if how.num_noisy != how.num_curved:
+        batch = problem.examples(how.num_noisy)
+        examples = HessianOperator(state.model, problem.loss, batch, microbatch=MICROBATCH, check=False)
     return estimate_noise(
         operator, estimate, subject.batch_size, num_samples=scale.num_samples, num_steps=scale.num_noise_steps,
-        examples=examples, checkpoint=files["noise"], progress=False,
+        examples=examples, checkpoint=checkpoint, progress=False,
     )  # fmt: skip
 
 
 def _start(
-    subject: Subject, scale: NoiseScale, operator: Any, estimate: SpectrumEstimate, how: Measuring, state: State,
-    files: Mapping[str, Path],
-) -> StartEstimate | None:  # fmt: skip
-    """The distance from the start of the training to its end, measured at the end of a run that began here."""
-    if how.moment != END or not subject.epochs:
-        return None
+    subject: Subject, scale: NoiseScale, operator: HessianOperator | PreconditionedOperator, estimate: SpectrumEstimate,
+    state: State, checkpoint: Path,
+) -> StartEstimate:  # fmt: skip
+    """The distance from the start of the training to its end, at the end."""
     first: dict[str, Tensor] = dict(fresh_model(subject).named_parameters())
     pair = (first, dict(state.model.named_parameters()))
     return estimate_start(
-        operator, pair, estimate, num_steps=scale.num_noise_steps, checkpoint=files["start"], progress=False
+        operator, pair, estimate, num_steps=scale.num_noise_steps, checkpoint=checkpoint, progress=False
     )

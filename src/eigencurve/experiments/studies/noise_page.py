@@ -10,7 +10,15 @@ import numpy as np
 
 from eigencurve._arrays import Array
 from eigencurve.experiments.page import ResultsPage, markdown_table
-from eigencurve.experiments.studies.noise_measuring import OWN, PLAIN, Measuring, decay_in, fewer_examples
+from eigencurve.experiments.studies.noise_measuring import (
+    OWN,
+    PLAIN,
+    Measuring,
+    decay_in,
+    fewer_examples,
+    noisier_examples,
+    usual,
+)
 from eigencurve.experiments.studies.noise_subjects import NoiseScale
 from eigencurve.experiments.studies.noise_training import END, MOMENTS, TENTH, Subject
 from eigencurve.figures.noise import noise_figure
@@ -67,13 +75,12 @@ class Studied:
 
     def moments(self, metric: str) -> dict[str, Measured]:
         """The results of the first probe in one metric, by moment."""
-        count = self.subject.num_curved
-        wanted = {moment: Measuring(moment, count, metric) for moment in MOMENTS}
+        wanted = {moment: usual(self.subject, moment, metric) for moment in MOMENTS}
         return {moment: self.found[how] for moment, how in wanted.items() if how in self.found}
 
     def other_probe(self, metric: str) -> Measured | None:
         """The end, measured from another probe."""
-        return self.found.get(Measuring(END, self.subject.num_curved, metric, probe=1))
+        return self.found.get(usual(self.subject, END, metric, probe=1))
 
     def title(self, metric: str) -> str:
         """Name of the network and the metric."""
@@ -115,7 +122,7 @@ def _about(scale: NoiseScale) -> str:
         "Each network is measured at the start, after a tenth and a half of its training steps, and at the end, in eval"
         " mode. The spectrum is that of the Hessian of the mean loss on the first training examples:"
         f" {scale.num_products} Hessian products from one random probe, with isolated eigenvalues counted. The noise"
-        f" comes from {scale.num_samples} random sign vectors and the mean gradient of more examples, with"
+        f" comes from {scale.num_samples} random sign vectors and the mean gradient of the same examples, with"
         f" {scale.num_noise_steps} products each (`estimate_noise`), for the batch size of the training. Training uses"
         " cosine decay to zero; SGD has momentum 0.9; images are cropped and flipped at random, but not for the"
         " measurements. At the start, batch norm gets the statistics of four training batches, because the initial"
@@ -127,7 +134,7 @@ def _about(scale: NoiseScale) -> str:
 
 NETWORK_COLUMNS = (
     "network", "parameters", "optimizer, peak lr", "weight decay", "batch", "steps", "examples: training",
-    "Hessian", "noise", "test accuracy (%)", "test loss",
+    "measured", "test accuracy (%)", "test loss",
 )  # fmt: skip
 
 
@@ -140,8 +147,7 @@ def _network_row(one: Studied) -> list[str]:
         f"{ {'sgd': 'SGD', 'adamw': 'AdamW'}[subject.optimizer]}, {subject.lr:g}" if known else "–",
         f"{subject.weight_decay:g}", f"{subject.batch_size}", f"{one.total_steps:,}" if known else "–",
         "Penn Treebank's validation text" if text else f"{subject.num_train:,}" if known else "–",
-        f"{subject.num_curved}", f"{subject.num_noisy:,}",
-        f"{100 * end.metrics['accuracy']:.1f}" if known else "92 (published)",
+        f"{subject.num_curved}", f"{100 * end.metrics['accuracy']:.1f}" if known else "92 (published)",
         f"{end.metrics['test_loss']:.3f}" if known else "–",
     ]  # fmt: skip
 
@@ -204,25 +210,31 @@ def _sample_check(studied: Sequence[Studied]) -> list[str]:
     checked = [one for one in studied if fewer_examples(one.subject) in one.found]
     if not checked:
         return []
-    columns = ("network", "examples of the Hessian", "L", "one σ²", "γ", "spread", "max abs ln f/f_all")
+    columns = (
+        "network", "examples of H", "of the noise", "L", "one σ²", "γ", "spread", "max abs ln f/f_first",
+    )  # fmt: skip
     return [
-        "The Hessian of few examples has a lower rank than that of all. To see how much this matters, the end of the"
-        " training is measured again with a quarter of the examples in the Hessian and the same examples for the"
-        f" noise. The last column compares the Eigencurve schedules at T = {TYPICAL_STEPS:,}.",
+        "The numbers depend on the examples. The next table has the end of the training once more: as above, with a"
+        " quarter of the examples, and with the noise of more examples than the Hessian. The Hessian of n examples does"
+        " not see all directions in which the gradients of other examples scatter. Their noise falls into flat"
+        " directions, and γ is no longer that of one loss. So the Hessian and the noise have the same examples in the"
+        " other tables: they are those of training on these examples alone. The last column compares the Eigencurve"
+        f" schedules at T = {TYPICAL_STEPS:,}.",
         markdown_table(columns, [row for one in checked for row in _sample_rows(one)]),
     ]
 
 
 def _sample_rows(one: Studied) -> list[list[str]]:
-    whole, fewer = one.moments(PLAIN)[END], fewer_examples(one.subject)
-    rows = []
-    for count, measured in ((one.subject.num_curved, whole), (fewer.num_curved, one.found[fewer])):
+    ways = [usual(one.subject, END), fewer_examples(one.subject), noisier_examples(one.subject)]
+    first, rows = one.found[ways[0]], []
+    for how in ways:
+        measured = one.found[how]
         noise = _noise(measured)
         prepared = prepare(measured.file.spectrum, noise.weight_decay)
         rows.append([
-            one.subject.title, f"{count}", f"{prepared.L:.3g}", _pm(noise.sigma2, noise.sigma2_error),
-            _exponent(noise), f"{spread(noise):.3g}",
-            f"{distance(measured, whole, noise.weight_decay, TYPICAL_STEPS):.3f}",
+            one.subject.title, f"{how.num_curved}", f"{how.num_noisy:,}", f"{prepared.L:.3g}",
+            _pm(noise.sigma2, noise.sigma2_error), _exponent(noise), f"{spread(noise):.3g}",
+            f"{distance(measured, first, noise.weight_decay, TYPICAL_STEPS):.2f}",
         ])  # fmt: skip
     return rows
 

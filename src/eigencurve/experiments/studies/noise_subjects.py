@@ -16,7 +16,7 @@ class NoiseScale:
         num_products: Number of products of a spectrum.
         num_noise_steps: Number of products for each vector of the noise.
         num_samples: Number of sign vectors.
-        checked: Names of the subjects that are measured again at the end with fewer examples for the Hessian.
+        checked: Names of the subjects that are measured again at the end with other numbers of examples.
     """
 
     subjects: tuple[Subject, ...]
@@ -42,7 +42,8 @@ DESK = NoiseScale(
         Subject("transformer_ptb_sgd", "Transformer, SGD", "transformer", 1, lr=0.2, weight_decay=5e-4,
                 batch_size=16, num_train=0, num_curved=16, num_noisy=256, rise=0.05, max_norm=1.0, num_test=256),
     ),
-    num_products=100, num_noise_steps=40, num_samples=2, checked=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8"),
+    num_products=100, num_noise_steps=40, num_samples=2,
+    checked=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8", "resnet20_cifar10"),
 )  # fmt: skip
 _SMALL = {"resnet18": 16, "vgg16": 64, "googlenet": 16, "resnet20": 1, "transformer": 5}
 SMOKE = NoiseScale(

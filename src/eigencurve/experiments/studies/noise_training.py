@@ -46,8 +46,8 @@ class Subject:
         weight_decay: Weight decay of the training, and of the schedules made from the spectrum.
         batch_size: Number of examples per step.
         num_train: Number of training images, or of windows of the training text; 0 takes the whole text.
-        num_curved: Number of examples of the Hessian.
-        num_noisy: Number of examples of the gradient noise; those of the Hessian come first.
+        num_curved: Number of examples of the Hessian and of the gradient noise.
+        num_noisy: Number of examples of the noise in the comparison with more of them.
         epochs: Number of epochs, a multiple of 10; 0 for weights from a file, which were trained elsewhere.
         optimizer: ``"sgd"``, with momentum 0.9, or ``"adamw"``.
         rise: Share of the steps in which the rate rises.
@@ -176,8 +176,8 @@ def schedule_for(subject: Subject, total_steps: int) -> Schedule:
 def settings_for(subject: Subject, total_steps: int) -> TrainingSettings:
     """The settings of the training run."""
     return TrainingSettings(
-        schedule_for(subject, total_steps), subject.epochs, momentum=0.9, weight_decay=subject.weight_decay,
-        max_norm=subject.max_norm, optimizer=subject.optimizer,
+        schedule_for(subject, total_steps), subject.epochs, momentum=0.9 if subject.optimizer == "sgd" else 0.0,
+        weight_decay=subject.weight_decay, max_norm=subject.max_norm, optimizer=subject.optimizer,
     )  # fmt: skip
 
 
