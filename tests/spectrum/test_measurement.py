@@ -29,7 +29,9 @@ def plain(made):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
-@pytest.mark.parametrize("changes", [{}, {"moved": math.inf, "reason": "num_steps"}, {"made_by": "ü & <b>"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"moved": math.inf, "reason": "num_steps"}, {"made_by": "ü & <b>"}, {"preconditioner": "AdamW"}]
+)
 def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
     path, made = tmp_path / f"s{suffix}", record(**changes)
     ec.save_spectrum(S, path, made)
@@ -42,6 +44,25 @@ def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
 def test_files_without_one_have_none(suffix, tmp_path):
     ec.save_spectrum(S, tmp_path / f"s{suffix}")
     assert load_measurement(tmp_path / f"s{suffix}") is None
+
+
+def test_files_of_version_0_1_load(tmp_path):
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path, record(across=0.1, preconditioner="AdamW", counted=np.array([3.0])))
+    fields = json.loads(path.read_text())
+    for name in ("counted", "across", "preconditioner"):
+        del fields["measurement"][name]
+    path.write_text(json.dumps(fields))
+    known = load_measurement(path)
+    assert (len(known.counted), math.isnan(known.across), known.preconditioner) == (0, True, "")
+    assert "metric" not in str(known)
+
+
+def test_the_metric_and_both_errors_are_printed():
+    shown = str(record(across=0.013, preconditioner="AdamW")).splitlines()
+    assert shown[0] == "in the metric of AdamW: P^(-1/2) H P^(-1/2)"
+    assert "changed by 1.50%" in shown[2]  # along one probe
+    assert "another probe would change the schedule by about 1.30%" in shown[3]
 
 
 def test_json_stays_json_where_nothing_is_known_of_the_movement(tmp_path):

@@ -51,6 +51,7 @@ class SpectrumEstimate(MeasurementRecord):
         seconds: Duration in seconds; after a resume, the time since the resume.
         counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
         across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|.
+        preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
     """
 
     spectrum: Spectrum
@@ -252,6 +253,7 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         seconds=seconds,
         counted=_distinct(probes),
         across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
+        preconditioner=getattr(loop.operator, "preconditioner", ""),
     )
 
 

@@ -53,6 +53,8 @@ class MeasurementRecord:
         made_by: Command and versions, or an empty string if unknown.
         counted: Eigenvalues that were found one by one; each has weight 1/d, without sampling error.
         across: Typical distance between the schedules of two probes, as the largest |ln f/g|; NaN if unknown.
+        preconditioner: Optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian
+            or Gauss-Newton matrix itself.
     """
 
     octaves: OctaveShares
@@ -70,6 +72,7 @@ class MeasurementRecord:
     made_by: str = ""
     counted: Array = field(default_factory=lambda: frozen(np.zeros(0)))
     across: float = math.nan
+    preconditioner: str = ""
 
     @property
     def why(self) -> str:
@@ -88,8 +91,9 @@ class MeasurementRecord:
         return f"{counted}another probe would change the schedule by about {self.across:.2%}\n"
 
     def __str__(self) -> str:
+        metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
-            f"{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
+            f"{metric}{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
             f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
@@ -110,6 +114,7 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
         "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
         "across": -1.0 if math.isnan(measurement.across) else measurement.across,
+        "preconditioner": measurement.preconditioner,
     }  # fmt: skip
 
 
@@ -136,8 +141,9 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
-        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have neither
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last three
         across=_known(fields.get("across", -1.0)),
+        preconditioner=str(fields.get("preconditioner", "")),
     )
 
 
