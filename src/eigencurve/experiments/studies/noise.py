@@ -11,7 +11,8 @@ from eigencurve.experiments.engine.progress import show_status
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.page import ResultsPage, made_by_line
 from eigencurve.experiments.studies.noise_measuring import Measuring, file_of, load_measured, measure, measurings
-from eigencurve.experiments.studies.noise_page import Measured, Studied, noise_page
+from eigencurve.experiments.studies.noise_page import noise_page
+from eigencurve.experiments.studies.noise_results import Measured, Studied
 from eigencurve.experiments.studies.noise_subjects import NoiseScale, noise_scale
 from eigencurve.experiments.studies.noise_training import Problem, State, Subject, problem_of, state_at, train_subject
 from eigencurve.experiments.training.devices import threads

@@ -35,7 +35,7 @@ DESK = NoiseScale(
         Subject("googlenet_cifar10_narrow16", "GoogLeNet, 1/16 of its widths", "googlenet", 16, lr=0.1,
                 weight_decay=5e-4, batch_size=128, num_train=12_800, num_curved=64, num_noisy=1024),
         Subject("resnet20_cifar10", "ResNet-20, trained elsewhere", "resnet20", 1, lr=0.1, weight_decay=5e-4,
-                batch_size=128, num_train=0, num_curved=64, num_noisy=1024, epochs=0),
+                batch_size=128, num_train=0, num_curved=256, num_noisy=1024, epochs=0),
         Subject("transformer_ptb_adamw", "Transformer, AdamW", "transformer", 1, lr=3e-3, weight_decay=0.1,
                 batch_size=16, num_train=0, num_curved=16, num_noisy=256, optimizer="adamw", rise=0.05, max_norm=1.0,
                 num_test=256),
