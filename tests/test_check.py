@@ -73,3 +73,12 @@ def test_a_vector_is_float64_with_one_axis():
 def test_a_vector_with_a_number_that_is_not_finite_names_its_position():
     with pytest.raises(ValueError, match=r"'x' must be finite, got nan\. It is at position 1\."):
         _check.vector("f", "x", [1.0, math.nan, math.inf])
+
+
+def test_a_misspelt_choice_is_corrected():
+    with pytest.raises(
+        ValueError, match=r"f: 'x' must be one of 'cosine', 'linear', got 'cosin'\. Did you mean 'cosine'\?$"
+    ):
+        _check.choice("f", "x", "cosin", ("cosine", "linear"))
+    with pytest.raises(ValueError, match=r"got 'zzz'\.$"):
+        _check.choice("f", "x", "zzz", ("cosine", "linear"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
@@ -79,7 +80,9 @@ def last_rate(function: str, value: Any, lr: float) -> float:
 def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> str:
     """``value``, if it is one of ``options``."""
     if value not in options:
-        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value)
+        close = get_close_matches(str(value), options, n=1)
+        remedy = f"Did you mean {close[0]!r}?" if close else ""
+        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value, remedy)
     return str(value)
 
 

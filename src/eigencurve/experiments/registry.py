@@ -23,19 +23,25 @@ class Entry:
         shows: What the page shows.
         needs: Data and time that it takes.
         maker: Function ``Request -> ResultsPage``, as ``"module:function"`` below ``eigencurve.experiments``.
+        parts: Parts of the runs that ``--part`` can name; empty if the page needs all of them.
     """
 
     name: str
     shows: str
     needs: str
     maker: str
+    parts: tuple[str, ...] = ()
 
     def make(self, request: Request) -> ResultsPage:
         """Import the maker and make the page.
 
         Raises:
+            ValueError: The page has no such part.
             ImportError: A package that the experiment needs is not installed.
         """
+        if request.part is not None and request.part not in self.parts:
+            known = " or ".join(map(repr, self.parts)) or "left out"
+            _check.refuse("reproduce", "part", f"{known} for {self.name}", request.part)
         module, _, function = self.maker.partition(":")
         try:
             maker = getattr(import_module(f"eigencurve.experiments.{module}"), function)
@@ -51,6 +57,7 @@ class Entry:
 CIFAR10 = "cifar-10-batches-py/ under --data or EIGENCURVE_DATA (or --download)"
 IMAGENET = "ImageNet's train/ and val/ under --data or EIGENCURVE_DATA; GPUs, which share each run"
 SPECTRA = "the published spectra, spectra/*.txt under --data or EIGENCURVE_DATA"
+CURVES = "the published training runs, curves/index.json and its logs under --data or EIGENCURVE_DATA"
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
@@ -90,6 +97,10 @@ ENTRIES = (
         f"{CIFAR10}; days on GPUs, or with --scale laptop an hour on 2 cores", "images.tables:make_cifar10",
     ),
     Entry(
+        "cifar10-paired", "not in the paper: ten schedules searched equally, differences seed by seed, momentum",
+        f"{CIFAR10}; with --scale desk four hours on 2 cores", "images.paired:make", parts=("finished",),
+    ),
+    Entry(
         "spectra", "figures of the estimated eigenvalue distributions, and the spectra themselves",
         f"{CIFAR10}; with --scale laptop half an hour on 2 cores", "images.tables:make_spectra",
     ),
@@ -120,6 +131,15 @@ ENTRIES = (
         "language", "table of an LSTM on the Penn Treebank with Elastic Step Decay",
         "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale laptop half an hour on 2 cores",
         "language.tables:make",
+    ),
+    Entry(
+        "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
+        f"{CURVES}; a minute", "forecasts.tables:make",
+    ),
+    Entry(
+        "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
+        "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
+        "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
         "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from eigencurve.experiments.language.bytes import ByteTask, read_bytes, windows_at
+from eigencurve.experiments.language.bytes import ByteTask, windows_at
 from eigencurve.experiments.training.loop import Part
 
 TEXT = torch.arange(100) % 7
@@ -23,13 +23,6 @@ class Uniform(nn.Module):
 
 def task(**changes):
     return ByteTask(**{"train": TEXT, "test": TEXT, "context": 5, "batch_size": 4, "seed": 1, "num_test": 9, **changes})
-
-
-def test_bytes_are_numbers(tmp_path):
-    (tmp_path / "text").write_bytes("aé".encode())
-    assert read_bytes(tmp_path / "text", 3).tolist() == [97, 195, 169]
-    with pytest.raises(ValueError, match="a text of at least 4 bytes"):
-        read_bytes(tmp_path / "text", 4)
 
 
 def test_an_epoch_shows_every_whole_window_once():

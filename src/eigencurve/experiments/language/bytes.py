@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +15,6 @@ from eigencurve.experiments.models.transformer import next_byte_loss
 from eigencurve.experiments.training.loop import Batch, Part, Total
 
 Windows = tuple[Tensor, Tensor]
-
-
-def read_bytes(path: str | os.PathLike[str], at_least: int) -> Tensor:
-    """The bytes of a text, int64.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: The text is shorter than ``at_least`` bytes.
-    """
-    content = Path(path).read_bytes()
-    if len(content) < at_least:
-        _check.refuse("read_bytes", "path", f"a text of at least {at_least} bytes", f"{len(content)} in {path}")
-    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).astype(np.int64))
 
 
 def windows_at(text: Tensor, starts: Tensor, context: int) -> Windows:

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from eigencurve.experiments.data.byte_text import read_bytes
 from eigencurve.experiments.data.cifar import CIFAR10, load_cifar
 from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.images.experiment import ImageData
 from eigencurve.experiments.images.task import ImageTask, best_layout
-from eigencurve.experiments.language.bytes import ByteTask, read_bytes, windows_at
+from eigencurve.experiments.language.bytes import ByteTask, windows_at
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.resnet import load_npz
 from eigencurve.experiments.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
@@ -155,7 +156,7 @@ def _checkpoint_problem(data: Path | None) -> Problem:
 def _text_problem(subject: Subject, data: Path | None) -> Problem:
     files = [data_file(f"ptb/ptb.{part}.txt", data) for part in ("valid", "test")]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    training, other = (read_bytes(file, 4 * CONTEXT) for file in files)
+    training, other = (read_bytes(file) for file in files)
     training = training[: subject.num_train * CONTEXT or None]
     task = ByteTask(training, other, CONTEXT, subject.batch_size, SEED, num_test=subject.num_test)
 

@@ -88,7 +88,10 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or AdamW.
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or by AdamW.
+
+    AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
+    :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
 
     Attributes:
         schedule: Learning-rate schedule f, with one rate per step of the run.
@@ -100,7 +103,8 @@ class TrainingSettings:
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
         mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
-        optimizer: ``"sgd"``, or ``"adamw"`` with PyTorch's default betas.
+        optimizer: ``"sgd"`` or ``"adamw"``.
+        betas: Decay rates of AdamW's first and second moment.
     """
 
     schedule: Schedule
@@ -112,6 +116,7 @@ class TrainingSettings:
     mixed_precision: bool = True
     evaluate_every: int = 1
     optimizer: str = "sgd"
+    betas: tuple[float, float] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
         _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
@@ -124,12 +129,15 @@ class TrainingSettings:
             _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
             _check.positive("TrainingSettings", "max_norm", self.max_norm)
+        if self.optimizer == "adamw" and self.momentum:
+            remedy = "Its first moment has the decay rate betas[0]."
+            _check.refuse("TrainingSettings", "momentum", "0 for AdamW", self.momentum, remedy)
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """A new optimizer of ``parameters``, at the first rate of the schedule."""
         rate = self.schedule(0)
         if self.optimizer == "adamw":
-            return torch.optim.AdamW(parameters, lr=rate, weight_decay=self.weight_decay)
+            return torch.optim.AdamW(parameters, lr=rate, betas=self.betas, weight_decay=self.weight_decay)
         return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def to_dict(self) -> dict[str, Any]:
@@ -145,11 +153,13 @@ class Trained:
         history: Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
         diverged: Whether the run stopped because the loss was not finite.
         num_steps: Number of steps taken.
+        optimizer: The optimizer with its last state, such as AdamW's moments.
     """
 
     history: Mapping[str, list[tuple[float, float]]]
     diverged: bool
     num_steps: int
+    optimizer: torch.optim.Optimizer | None = field(default=None, compare=False, repr=False)
 
     @property
     def last(self) -> dict[str, float]:
@@ -267,7 +277,7 @@ class _Loop:
             self._save()
             self._snapshot()
         self.model.eval()
-        return Trained(now.history, now.diverged, now.step)
+        return Trained(now.history, now.diverged, now.step, self.optimizer)
 
     def _epoch(self, bar: Any) -> None:
         now, per_epoch = self.progress, self.task.steps_per_epoch
