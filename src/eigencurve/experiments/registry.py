@@ -146,7 +146,7 @@ ENTRIES = (
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),
     Entry(
-        "noise", "not in the paper: the gradient noise of six networks, and how it and the spectrum change in training",
+        "noise", "not in the paper: the gradient noise and the spectrum of six networks during training",
         f"{CIFAR10}, {CHECKPOINT} and ptb/; an hour on one core, or seconds with --scale smoke", "studies.noise:make",
     ),
     Entry(

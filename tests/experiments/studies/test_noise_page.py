@@ -38,7 +38,7 @@ def test_the_prediction_is_that_of_the_quadratic():
     q = ec.NoisyQuadratic(p, noise=end.file.noise, initial_error=end.file.start)
     table = q.compare({"cosine": ec.cosine(50, 1 / p.L)}, tune_lr=True)
     ratio = table["cosine"].loss / q.search_best(50, q.stable_rate).loss
-    assert f"| {IMAGES.title} | end | {ratio:.3f} |" in page.body
+    assert f"| {IMAGES.title} | end | 0.5 | {ratio:.3f} |" in page.body
 
 
 def test_the_page_says_whether_a_tenth_of_the_training_is_enough():

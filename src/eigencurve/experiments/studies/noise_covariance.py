@@ -92,10 +92,12 @@ def _sample_check(studied: Sequence[Studied]) -> list[str]:
     )  # fmt: skip
     return [
         "The numbers depend on the examples. The next table has the end of the training once more: as above, with a"
-        " quarter of the examples, and with the noise of more examples than the Hessian. The Hessian of n examples does"
-        " not see all directions in which the gradients of other examples scatter. Their noise falls into flat"
-        " directions, and γ is no longer that of one loss. So the Hessian and the noise have the same examples in the"
-        " other tables: they are those of training on these examples alone. The last column compares the Eigencurve"
+        " quarter of the examples, and with the noise of more examples than the Hessian. In the other tables, the"
+        " Hessian and the noise have the same examples, so they are those of training on these examples alone. The"
+        " covariance of n examples has a rank below n, so the flat octaves, with many more than n eigenvalues, get less"
+        " noise than in training on the whole data set. The noise of other examples does not have this bias. But the"
+        " Hessian of n examples is flat in directions in which the gradients of other examples scatter, so the flat"
+        " octaves get noise that belongs to sharper ones of the whole data set. The last column compares the Eigencurve"
         f" schedules at T = {TYPICAL_STEPS:,}.",
         markdown_table(columns, [row for one in checked for row in _sample_rows(one)]),
     ]
