@@ -125,10 +125,9 @@ def _estimate(
 ) -> SpectrumEstimate:  # fmt: skip
     """The spectrum, from its file if that exists."""
     if path.exists():
-        file = load_measured(path)
-        record = vars(file.measurement)
+        known = load_measured(path)
         plan = plan_memory(operator.dim, scale.num_products, None, operator.dtype, operator.device)
-        return SpectrumEstimate(**record, spectrum=file.spectrum, plan=plan)
+        return SpectrumEstimate(**vars(known.measurement), spectrum=known.spectrum, plan=plan)
     checkpoint = path.with_suffix(".part")
     estimate = estimate_spectrum(
         operator, scale.num_products, seed=how.probe, settle=None, weight_decay=decay_in(subject, how.metric),
