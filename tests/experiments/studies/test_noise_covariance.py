@@ -39,3 +39,8 @@ def test_other_examples_are_compared_with_the_usual_ones():
 def test_without_signal_there_is_no_verdict():
     weak = dataclasses.replace(noise().octaves, error=np.array([1.0, 0.1, 0.2]))
     assert "holds for none of the networks" in section(octaves=weak)
+
+
+def test_the_page_says_whether_the_examples_decide():
+    assert "γ is above 1 in every row" in section()
+    assert "γ is not above 1 in every row" in section(exponent=0.9)
