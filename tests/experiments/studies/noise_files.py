@@ -10,7 +10,7 @@ from eigencurve.experiments.studies.noise_subjects import SMOKE
 SUBJECTS = {subject.name: subject for subject in SMOKE.subjects}
 IMAGES = SUBJECTS["vgg16_cifar10_narrow8"]
 TEXT = replace(SUBJECTS["transformer_ptb_adamw"], divisor=20)
-SCALE = replace(SMOKE, subjects=(IMAGES, TEXT), checked=(IMAGES.name,))
+SCALE = replace(SMOKE, subjects=(IMAGES, TEXT), fewer=(IMAGES.name,), noisier=(IMAGES.name,))
 
 
 def write_data(folder):

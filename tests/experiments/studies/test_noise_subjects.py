@@ -12,7 +12,7 @@ def test_every_name_but_smoke_is_the_desk_scale():
 def test_moments_are_whole_epochs_and_checked_networks_exist(scale):
     names = [subject.name for subject in scale.subjects]
     assert len(set(names)) == len(names)
-    assert set(scale.checked) <= set(names)
+    assert {*scale.fewer, *scale.noisier} <= set(names)
     assert all(subject.epochs % 10 == 0 for subject in scale.subjects)
     assert all(subject.num_curved <= subject.num_noisy for subject in scale.subjects)
 

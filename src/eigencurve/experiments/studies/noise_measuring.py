@@ -71,7 +71,8 @@ def measurings(subject: Subject, scale: NoiseScale) -> list[Measuring]:
         for metric in metrics for moment in subject.moments if (metric, moment) != (OWN, START)
     ]  # fmt: skip
     every += [usual(subject, END, metrics[-1], probe=1)] if subject.epochs else []
-    every += [fewer_examples(subject), noisier_examples(subject)] if subject.name in scale.checked else []
+    every += [fewer_examples(subject)] if subject.name in scale.fewer else []
+    every += [noisier_examples(subject)] if subject.name in scale.noisier else []
     return every
 
 

@@ -16,14 +16,16 @@ class NoiseScale:
         num_products: Number of products of a spectrum.
         num_noise_steps: Number of products for each vector of the noise.
         num_samples: Number of sign vectors.
-        checked: Names of the subjects that are measured again at the end with other numbers of examples.
+        fewer: Names of the subjects that are measured again at the end with a quarter of the examples.
+        noisier: Names of the subjects that are measured again at the end with more examples for the noise alone.
     """
 
     subjects: tuple[Subject, ...]
     num_products: int
     num_noise_steps: int
     num_samples: int
-    checked: tuple[str, ...]
+    fewer: tuple[str, ...]
+    noisier: tuple[str, ...]
 
 
 DESK = NoiseScale(
@@ -43,7 +45,8 @@ DESK = NoiseScale(
                 batch_size=16, num_train=0, num_curved=16, num_noisy=256, rise=0.05, max_norm=1.0, num_test=256),
     ),
     num_products=100, num_noise_steps=40, num_samples=2,
-    checked=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8", "resnet20_cifar10"),
+    fewer=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8", "resnet20_cifar10"),
+    noisier=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8"),
 )  # fmt: skip
 _SMALL = {"resnet18": 16, "vgg16": 64, "googlenet": 16, "resnet20": 1, "transformer": 5}
 SMOKE = NoiseScale(
@@ -53,7 +56,8 @@ SMOKE = NoiseScale(
         )
         for subject in DESK.subjects
     ),
-    num_products=6, num_noise_steps=6, num_samples=2, checked=("resnet18_cifar10_narrow8",),
+    num_products=6, num_noise_steps=6, num_samples=2, fewer=("resnet18_cifar10_narrow8",),
+    noisier=("resnet18_cifar10_narrow8",),
 )  # fmt: skip
 
 
