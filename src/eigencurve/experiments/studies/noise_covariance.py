@@ -110,7 +110,7 @@ def _sample_sentence(checked: Sequence[Studied]) -> str:
     known = [exponent for exponent in exponents if not math.isnan(exponent)]
     if not known or min(known) <= 1:
         return "γ is not above 1 in every row: whether the noise is steeper than σ²H depends on the examples."
-    return "γ is above 1 in every row: the choice of the examples changes how far the noise is from σ²H, not whether."
+    return "γ is above 1 in every row that has one: the choice of the examples changes how far the noise is from σ²H."
 
 
 def _sample_rows(one: Studied) -> list[list[str]]:
