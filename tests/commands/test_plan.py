@@ -45,7 +45,7 @@ def test_a_spectrum_and_the_code_for_it():
     ("words", "message"),
     [
         (("--optimizer", "adamw"), "--steps"),
-        (("--steps", "100", "--optimizer", "lion"), "'optimizer' must be one of"),
+        (("--steps", "100", "--optimizer", "lion"), "--optimizer must be one of"),
         (("missing.csv", "--steps", "100"), "missing.csv"),
         (("--steps", "100", "--json", "--code", "torch"), "Pass only one of --json and --code."),
         (("resnet20_cifar10", "--steps", "100", "--optimizer", "adamw"), "plain Hessian"),

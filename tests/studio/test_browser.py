@@ -116,14 +116,14 @@ def test_measured_noise_of_a_file_can_be_overridden(page, tmp_path):
 
 
 def test_forecasts_from_two_logs_and_a_bad_one(page, tmp_path):
-    good = [str(path) for path in write_logs(tmp_path)]
+    good = write_logs(tmp_path)
+    view = forecast_view(read_runs(good, LogSettings()).runs, best=True)
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
     page.open(urlencode(to_params(SMALL)))
     page.until(page.losses, "the first page")
     page.until(lambda: _clicked(page, texts.FORECAST_TITLE), "the link to the page")
     page.until(lambda: "Two runs with different schedules" in page.text(), "the question for logs")
-    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys("\n".join(good))
-    view = forecast_view(read_runs(write_logs(tmp_path), LogSettings()).runs, best=True)
+    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys("\n".join(map(str, good)))
     expected = {row.name + " *" * bool(row.beyond): f"{row.loss:.4f}" for row in view.table.rows}
     page.until(lambda: page.losses() == expected, "the forecasts")
     assert page.overflow() <= 0

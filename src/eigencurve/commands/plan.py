@@ -57,7 +57,7 @@ def plan(
     ] = None,
     force: options.Force = False,
 ) -> None:
-    """Answer which schedule and which rate a run should use, how good that is, and how sure.
+    """Tell which schedule and rate a run should use, and how sure.
 
     Give it what you know: a measured spectrum, the logs of finished runs of the same network, or only the number of
     steps and the optimizer. The answer compares the usual schedules, each at its own best rate, and says what it is

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 # The commands and the first line of their help. A test checks that it matches the docstring of the command.
 COMMANDS = {
-    "plan": "Answer which schedule and which rate a run should use, how good that is, and how sure.",
+    "plan": "Tell which schedule and rate a run should use, and how sure.",
     "estimate": "Measure the Hessian spectrum of a PyTorch model.",
     "schedule": "Make a learning-rate schedule, export it, or print code.",
     "compare": "Compare schedules by their expected loss.",

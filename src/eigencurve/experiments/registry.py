@@ -133,6 +133,10 @@ ENTRIES = (
         "language.tables:make",
     ),
     Entry(
+        "prediction", "not in the paper: losses that a measured quadratic predicts, next to those of real runs",
+        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.tables:make",
+    ),
+    Entry(
         "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
         f"{CURVES}; a minute", "forecasts.tables:make",
     ),

@@ -46,4 +46,4 @@ def test_what_is_finished_needs_no_run(folder, tmp_path):
 def test_unknown_parts_are_refused(folder):
     result = run("bytes", "--data", str(folder), "--part", "second")
     assert result.exit_code == 2
-    assert "'part' must be 'first' or 'rest' or 'finished' for bytes, got 'second'" in result.stderr
+    assert "--part must be 'first' or 'rest' or 'finished' for bytes, got 'second'" in result.stderr

@@ -102,7 +102,7 @@ def points_of(schedule: Schedule) -> Points:
 
     >>> from eigencurve import linear
     >>> points_of(linear(5, 0.1, 0.02))
-    ((0.0, 1.0), (0.25, 0.8), (0.5, 0.6), (0.75, 0.4), (1.0, 0.2))
+    ((0.0, 1.0), (0.25, 0.84), (0.5, 0.68), (0.75, 0.52), (1.0, 0.36))
     """
     knots = knots_for(schedule.total_steps, NUM_POINTS)
     rates = schedule(knots)
