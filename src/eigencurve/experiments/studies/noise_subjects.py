@@ -46,7 +46,7 @@ DESK = NoiseScale(
     ),
     num_products=100, num_noise_steps=40, num_samples=2,
     fewer=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8", "resnet20_cifar10"),
-    noisier=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8"),
+    noisier=("resnet18_cifar10_narrow8", "vgg16_cifar10_narrow8", "resnet20_cifar10"),
 )  # fmt: skip
 _SMALL = {"resnet18": 16, "vgg16": 64, "googlenet": 16, "resnet20": 1, "transformer": 5}
 SMOKE = NoiseScale(
