@@ -85,6 +85,40 @@ def test_a_network_has_the_noise_of_its_own_examples():
     np.testing.assert_allclose(noise.trace, trace, rtol=0.1)
 
 
+def test_the_noise_can_come_from_more_examples_than_the_products():
+    model, loss_fn, batch = regression(num_examples=60)
+    few = tuple(part[:20] for part in batch)
+    operator, every = (HessianOperator(model, loss_fn, some, check=False) for some in (few, batch))
+    spectrum = ec.Spectrum.from_matrix(dense_hessian(model, loss_fn, few).numpy())
+    noise = estimate_noise(operator, spectrum, 8, num_samples=300, weight_decay=DECAY, examples=every)
+    eigenvalues, vectors = np.linalg.eigh(dense_hessian(model, loss_fn, few).numpy())
+    covariance = torch.cov(example_gradients(model, loss_fn, batch).T, correction=1).numpy()
+    masses = octave_grid(spectrum, DECAY, 12).total(eigenvalues, np.einsum("ij,ik,kj->j", vectors, covariance, vectors))
+    # 300 independent sign vectors: four standard errors, from their own scatter.
+    scatter = noise.octaves.error / noise.octaves.sigma2 * noise.octaves.mass
+    assert (np.abs(noise.octaves.mass - masses) < 4 * scatter).all()
+    assert noise.num_examples == 60
+
+
+def test_examples_of_other_parameters_are_refused():
+    model, loss_fn, batch = problem("mlp", num_examples=8)
+    operator = HessianOperator(model, loss_fn, batch, check=False)
+    part = HessianOperator(model, loss_fn, batch, parameters=operator.names[0], check=False)
+    spectrum = ec.Spectrum([1.0, 2.0], [1, 1])
+    with pytest.raises(ValueError, match="estimate_noise: 'examples' must be an operator on the same parameters"):
+        estimate_noise(operator, spectrum, 8, examples=part)
+
+
+def test_a_checkpoint_belongs_to_its_examples(tmp_path):
+    model, loss_fn, batch = regression()
+    operator = HessianOperator(model, loss_fn, batch, check=False)
+    spectrum = ec.Spectrum.from_matrix(dense_hessian(model, loss_fn, batch).numpy())
+    few = HessianOperator(model, loss_fn, tuple(part[:30] for part in batch), check=False)
+    estimate_noise(operator, spectrum, 8, checkpoint=tmp_path / "noise.npz")
+    with pytest.raises(ValueError, match="checkpoint"):
+        estimate_noise(operator, spectrum, 8, checkpoint=tmp_path / "noise.npz", examples=few)
+
+
 def test_one_sign_vector_has_honest_errors():
     """With one sign vector, the errors are about the distance to the truth, and the sum is the trace.
 

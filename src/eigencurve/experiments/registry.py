@@ -150,6 +150,10 @@ ENTRIES = (
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),
     Entry(
+        "noise", "not in the paper: the gradient noise and the spectrum of six networks during training",
+        f"{CIFAR10}, {CHECKPOINT} and ptb/; an hour on one core, or seconds with --scale smoke", "studies.noise:make",
+    ),
+    Entry(
         "memory-modes", "not in the paper: what a memory budget for Lanczos costs in accuracy and time",
         f"{CHECKPOINT}; 20 minutes on 2 cores", "studies.memory_modes:make",
     ),

@@ -1,6 +1,6 @@
 import pytest
 
-from eigencurve.experiments.bytes.predictions import Predictions
+from eigencurve.experiments.bytes.predictions import PredictedLoss, Predictions
 from eigencurve.experiments.bytes.report import (
     METRICS,
     ByteRow,
@@ -49,12 +49,14 @@ def test_the_table_says_what_is_not_finished():
 
 def test_predictions_and_outcomes_side_by_side():
     rows = [row("Elastic Step", "rest", r1=runs(2.0, 2.2), r3=runs(1.0, num_missing=1))]
-    predictions = Predictions("a fit to 63 runs", {"Elastic Step": {1.0: 2.0, 3.0: 1.0}})
+    losses = {1.0: PredictedLoss(2.0, 1.9, 2.15), 3.0: PredictedLoss(1.0, 0.9, 1.1)}
+    predictions = Predictions("a fit to 63 runs", {"Elastic Step": losses}, {})
     about, table, errors = prediction_paragraphs(rows, predictions)
     assert "a fit to 63 runs" in about
-    assert "| Elastic Step | 1 | 2.0000 | 2.1000 ± 0.1414 | -0.1000 |" in table
+    assert "| Elastic Step | 1 | 2.0000 | 1.9000 … 2.1500 | 2.1000 ± 0.1414 | -0.1000 |" in table
     assert "| 1.0000 ± 0.0000 (1 of 2 seeds) | – |" in table
     assert errors.startswith("Mean absolute error over 1 schedules and rates: 0.1000")
+    assert errors.endswith("1 of 1 outcomes are inside their interval.")
     assert prediction_paragraphs(rows, None) == ["No predictions are committed yet."]
 
 

@@ -1,8 +1,18 @@
 import pytest
 from tests.experiments.images.examples import SPECTRUM
 
+from eigencurve import cosine, warmup
 from eigencurve.experiments.bytes.experiment import schedule_of
-from eigencurve.experiments.bytes.scales import DESK_SCALE, FIRST, REST, earlier_run_settings, grids, scale_named
+from eigencurve.experiments.bytes.scales import (
+    DESK_SCALE,
+    FIRST,
+    REST,
+    earlier_run_settings,
+    grids,
+    recommended_grid,
+    scale_named,
+)
+from eigencurve.experiments.training.schedules import points_of
 
 
 def test_the_desk_has_2000_steps_and_the_two_parts_share_no_schedule():
@@ -34,9 +44,19 @@ def test_wsd_decays_at_the_end(share):
 
 
 def test_the_held_back_schedules_can_be_made():
-    for name in ("Elastic Step", "Eigencurve"):
-        for settings in grids(DESK_SCALE, REST, "own")[name]:
+    for grid in grids(DESK_SCALE, REST, "own").values():
+        for settings in grid:
             assert schedule_of(settings, {"own": SPECTRUM}).total_steps == 2_000
+    square_root = schedule_of(grids(DESK_SCALE, REST, "own")["WSD, 1-sqrt 20%"][0], {})
+    assert square_root(1_700) == pytest.approx(0.003 * 0.5, rel=0.01)  # 1 - √(1/4)
+
+
+def test_the_recommendation_has_its_own_warmup():
+    points = {rate: points_of(warmup(cosine(1_900, 1.0), 100)) for rate in DESK_SCALE.rates}
+    for settings in recommended_grid(DESK_SCALE, points):
+        schedule = schedule_of(settings, {})
+        assert schedule(0) == pytest.approx(settings["lr"] / 101, rel=0.01)
+        assert schedule.values().max() == pytest.approx(settings["lr"], rel=0.01)
 
 
 def test_the_earlier_run_is_a_run_of_the_first_part():

@@ -20,4 +20,5 @@ def small_text(folder, num=1_200):
 
 
 def settings(**changes):
-    return base_settings(SMOKE_SCALE) | {"schedule": "cosine", "lr": 0.01, "min_lr": 0.0} | changes
+    usual = {"epochs": 3, "steps_per_epoch": 4, "schedule": "cosine", "lr": 0.01, "min_lr": 0.0}
+    return base_settings(SMOKE_SCALE) | usual | changes

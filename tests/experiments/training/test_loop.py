@@ -218,3 +218,26 @@ def test_a_schedule_of_another_length_is_refused():
         train(net(), Blobs(), settings(schedule=constant(14, 0.1)))
     with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
         settings(schedule=0.1)
+
+
+def test_snapshots_are_the_states_after_those_epochs(tmp_path):
+    files = {epoch: tmp_path / f"{epoch}.pt" for epoch in (0, 1, EPOCHS)}
+    model, task, before = net(), Blobs(), net().state_dict()
+    train(model, task, settings(), checkpoint=tmp_path / "run.pt", snapshots=files)
+    states = {epoch: torch.load(file, weights_only=True) for epoch, file in files.items()}
+    assert {epoch: state["step"] for epoch, state in states.items()} == {0: 0, 1: STEPS, EPOCHS: EPOCHS * STEPS}
+    for epoch, expected in ((0, before), (1, task.evaluated[0]), (EPOCHS, model.state_dict())):
+        for name, tensor in expected.items():
+            assert torch.equal(states[epoch]["model"][name], tensor), (epoch, name)
+
+
+def test_a_snapshot_that_a_kill_prevented_is_made_on_resume(tmp_path):
+    files = {EPOCHS: tmp_path / "end.pt"}
+    train(net(), Blobs(), settings(), checkpoint=tmp_path / "run.pt")
+    train(net(), Blobs(), settings(), checkpoint=tmp_path / "run.pt", snapshots=files)
+    assert files[EPOCHS].read_bytes() == (tmp_path / "run.pt").read_bytes()
+
+
+def test_snapshots_need_a_checkpoint(tmp_path):
+    with pytest.raises(ValueError, match="train: 'checkpoint' must be a path if there are snapshots"):
+        train(net(), Blobs(), settings(), snapshots={0: tmp_path / "0.pt"})

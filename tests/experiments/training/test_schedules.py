@@ -5,6 +5,7 @@ import pytest
 from tests.experiments.images.examples import SPECTRUM
 
 from eigencurve import (
+    constant,
     cosine,
     cosine_power,
     eigencurve,
@@ -17,7 +18,13 @@ from eigencurve import (
     warmup,
     wsd,
 )
-from eigencurve.experiments.training.schedules import best_schedule, make_schedule, num_intervals
+from eigencurve.experiments.training.schedules import (
+    best_schedule,
+    make_schedule,
+    num_intervals,
+    points_of,
+    through_points,
+)
 from eigencurve.theory.quadratic import NoisyQuadratic
 
 
@@ -45,6 +52,17 @@ def test_points_are_joined_by_straight_lines():
     found = make_schedule(chosen, 61, {})
     assert found(np.array([0, 15, 30, 45, 60])) == pytest.approx([0.3, 0.21, 0.12, 0.06, 0.0], abs=1e-12)
     assert make_schedule(chosen, 1, {}).values() == pytest.approx([0.3])
+
+
+@pytest.mark.parametrize("schedule", [cosine(2_000, 0.3), wsd(1_600, 0.3, 320), step_decay(30, 0.1), constant(1, 2.0)])
+def test_points_describe_a_schedule(schedule):
+    again = through_points(points_of(schedule), schedule.total_steps, schedule.lr)
+    assert np.abs(again.values() - schedule.values()).max() < 0.02 * schedule.lr  # kinks between two knots
+
+
+def test_points_stretch_to_other_lengths():
+    points = points_of(linear(2_000, 0.3))
+    assert through_points(points, 1_600, 0.3).values() == pytest.approx(linear(1_600, 0.3).values(), abs=1e-3)
 
 
 def test_eigencurve_is_that_of_the_named_spectrum():

@@ -84,9 +84,18 @@ class ByteRow:
 
 
 def byte_page(
-    text: ByteText, scale: ByteScale, rows: Sequence[ByteRow], predictions: Predictions | None
-) -> ResultsPage:
-    """The page of the transformer experiment."""
+    text: ByteText, scale: ByteScale, rows: Sequence[ByteRow], predictions: Predictions | None,
+    new: Predictions | None = None,
+) -> ResultsPage:  # fmt: skip
+    """The page of the transformer experiment.
+
+    Args:
+        text: Texts that the runs learned from and were measured on.
+        scale: Size of the experiment.
+        rows: What the store has of the runs.
+        predictions: Committed predictions, to show next to the outcomes.
+        new: Predictions that can be committed now, to write next to the page.
+    """
     parts = [*_description(text, scale), missing_sentence(rows), "## Losses", losses_table(rows)]
     known = {row.schedule: trials for row in rows if (trials := row.best("test")) is not None}
     if known:
@@ -96,6 +105,7 @@ def byte_page(
         parts += [f"## Differences from {COSINE}, seed by seed", differences_table(differences)]
         parts.append(seeds_sentence(differences.values()))
     parts += ["## Predictions and outcomes", *prediction_paragraphs(rows, predictions)]
+    further = {} if new is None else {f"{NAME}_predictions.json": new.file(scale.name)}
     figures = {}
     if known:
         figures[f"{NAME}.png"] = curves_figure(_panels(rows), "step", "validation loss (nats per byte)")
@@ -103,7 +113,7 @@ def byte_page(
     values = {"scale": scale.name, "text": text.name, "rows": [_values(row) for row in rows]}
     title = "A byte-level transformer under AdamW and many schedules"
     body = "\n\n".join(part for part in parts if part)
-    return ResultsPage(NAME, title, body, figures, curve_files(rows), values)
+    return ResultsPage(NAME, title, body, figures, curve_files(rows) | further, values)
 
 
 def losses_table(rows: Sequence[ByteRow]) -> str:
@@ -158,25 +168,29 @@ def prediction_paragraphs(rows: Sequence[ByteRow], predictions: Predictions | No
     """Committed predictions next to the outcomes."""
     if predictions is None:
         return ["No predictions are committed yet."]
-    lines, errors = [], []
+    lines, errors, inside = [], [], 0
     for row in rows:
         for rate, predicted in sorted(predictions.losses.get(row.schedule, {}).items()):
             found = row.rates.get(rate)
             loss = None if found is None else found.loss
             if loss is not None:
-                errors.append(predicted - loss)
+                errors.append(predicted.loss - loss)
+                inside += predicted.low <= loss <= predicted.high
             outcome = "not finished" if found is None else found.text("valid")
-            error = "–" if loss is None else f"{predicted - loss:+.{DIGITS}f}"
-            lines.append([row.schedule, f"{rate:g}", f"{predicted:.{DIGITS}f}", outcome, error])
-    table = markdown_table(
-        ["schedule", "lr", "predicted validation loss", "outcome", "prediction minus outcome"], lines
+            error = "–" if loss is None else f"{predicted.loss - loss:+.{DIGITS}f}"
+            interval = f"{predicted.low:.{DIGITS}f} … {predicted.high:.{DIGITS}f}"
+            lines.append([row.schedule, f"{rate:g}", f"{predicted.loss:.{DIGITS}f}", interval, outcome, error])
+    columns = ["schedule", "lr", "predicted", "80 % interval", "outcome", "prediction minus outcome"]
+    about = f"Final validation losses, predicted by {predictions.made_by}."
+    return [about, markdown_table(columns, lines), *([_errors_sentence(errors, inside)] if errors else [])]
+
+
+def _errors_sentence(errors: Sequence[float], inside: int) -> str:
+    typical = statistics.fmean(abs(error) for error in errors)
+    return (
+        f"Mean absolute error over {len(errors)} schedules and rates: {typical:.{DIGITS}f} nats per byte; mean error:"
+        f" {statistics.fmean(errors):+.{DIGITS}f}. {inside} of {len(errors)} outcomes are inside their interval."
     )
-    paragraphs = [f"Predictions of the final validation loss, made by {predictions.made_by}.", table]
-    if errors:
-        typical = statistics.fmean(abs(error) for error in errors)
-        about = f"Mean absolute error over {len(errors)} schedules and rates: {typical:.{DIGITS}f} nats per byte"
-        paragraphs.append(f"{about}; mean error: {statistics.fmean(errors):+.{DIGITS}f}.")
-    return paragraphs
 
 
 def curve_files(rows: Sequence[ByteRow]) -> dict[str, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from eigencurve import _check
 
 # The runs that a forecast is fitted to, and those that it is tested on.
 FIRST, REST = "first", "rest"
-COSINE, EIGENCURVE = "Cosine to 0", "Eigencurve"
+COSINE, EIGENCURVE, RECOMMENDATION = "Cosine to 0", "Eigencurve", "Recommendation"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class ByteScale:
 
 
 DESK_SCALE = ByteScale("desk", 1, 128, 12, 80, 25, 100, 128, (3e-3, 1e-3, 1e-2), 3, 96, 120)
-SMOKE_SCALE = ByteScale("smoke", 20, 16, 4, 3, 4, 2, 4, (1e-2, 1e-3), 2, 4, 8)
+SMOKE_SCALE = ByteScale("smoke", 20, 16, 4, 10, 2, 2, 4, (1e-2, 1e-3), 2, 4, 8)
 SCALES = {scale.name: scale for scale in (DESK_SCALE, SMOKE_SCALE)}
 
 
@@ -109,6 +110,12 @@ def grids(scale: ByteScale, part: str, spectrum: str = "") -> dict[str, list[dic
     return {
         name: [_settings(scale, shape, rate) for rate in scale.rates] for name, shape in shapes(part, spectrum).items()
     }
+
+
+def recommended_grid(scale: ByteScale, points: Mapping[float, Sequence[Sequence[float]]]) -> list[dict[str, Any]]:
+    """The settings of the recommendation, whose points include its warmup, one per peak rate."""
+    base = {**base_settings(scale), "warmup_steps": 0, "schedule": "points"}
+    return [{**base, "points": [list(point) for point in points[rate]], "lr": rate} for rate in scale.rates]
 
 
 def earlier_run_settings(scale: ByteScale) -> dict[str, Any]:

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eigencurve import _check
 from eigencurve.experiments.bytes.experiment import ByteExperiment
+from eigencurve.experiments.bytes.forecasting import predict_rest
 from eigencurve.experiments.bytes.predictions import committed_predictions
 from eigencurve.experiments.bytes.report import METRICS, ByteRow, RateTrials, byte_page
 from eigencurve.experiments.bytes.scales import (
-    EIGENCURVE,
     FIRST,
+    RECOMMENDATION,
     REST,
     ByteScale,
     earlier_run_settings,
     grids,
+    recommended_grid,
     scale_named,
 )
 from eigencurve.experiments.data.byte_text import ByteText, load_byte_text
@@ -92,19 +95,29 @@ class ByteSetup:
 def make(request: Request) -> ResultsPage:
     """Train the part that ``request`` asks for, and make the page of everything that is finished.
 
-    ``first`` are the runs that a forecast is fitted to, and the spectrum; ``rest`` are those that it is tested on.
+    ``first`` are the runs that a forecast is fitted to, and the spectrum; ``rest`` are those that it is tested on. The
+    rest is trained only after predictions for it are committed. Once the first part is finished, the page comes with
+    a file of predictions to commit.
     """
     scale = scale_named(request.scale)
     setup = ByteSetup(find_text(request.data), scale, request)
+    predictions = committed_predictions(scale.name)
+    if request.part == REST and predictions is None:
+        remedy = "Predictions come first: make them with --part finished and --output, then commit them."
+        _check.refuse("reproduce", "part", "'first' or 'finished' without committed predictions", REST, remedy)
     first = grids(scale, FIRST)
     if request.part in (None, FIRST):
         setup.train(first, {})
     spectra = setup.spectrum()
     rest = grids(scale, REST, next(iter(spectra), ""))
-    if request.part in (None, REST):
-        setup.train(rest if spectra else {name: grid for name, grid in rest.items() if name != EIGENCURVE}, spectra)
-    rows = [*setup.rows(FIRST, first), *setup.rows(REST, rest)]
-    return byte_page(setup.text, scale, rows, committed_predictions(scale.name))
+    if predictions is not None:
+        rest[RECOMMENDATION] = recommended_grid(scale, predictions.recommended)
+    if request.part in (None, REST) and predictions is not None:
+        setup.train(rest, spectra)
+    fitted, held_back = setup.rows(FIRST, first), setup.rows(REST, rest)
+    ready = predictions is None and spectra and not any(row.num_missing for row in fitted)
+    new = predict_rest(fitted, rest, scale, spectra) if ready else None
+    return byte_page(setup.text, scale, [*fitted, *held_back], predictions, new)
 
 
 def find_text(data: Path | None) -> ByteText:

@@ -149,7 +149,7 @@ def _recommended(setup: ImageSetup, name: str, spectrum: Spectrum) -> dict[float
     (outcome,) = request.store.outcomes(experiment.name, [run])
     if outcome is None or outcome.diverged:
         return {}
-    return {m: [list(pair) for pair in outcome.curves[curve_name(m)]] for m in (0.0, MOMENTUM)}
+    return {m: [list(point) for point in outcome.curves[curve_name(m)]] for m in (0.0, MOMENTUM)}
 
 
 def _table(
@@ -176,9 +176,8 @@ def _description(setup: ImageSetup) -> list[str]:
         f" cosine decay at rate {RATES[0]:g}, measured on {how.num_images} training images; its second row uses the"
         " spectrum that the paper's authors published. The runs with momentum"
         f" {MOMENTUM:g} have a tenth of the rates.",
-        "The recommendation is the numerically best schedule of the quadratic loss with that spectrum, and with the"
-        " gradient noise and the initial error that were measured on the same run; rates up to half the largest stable"
-        " one, scaled to the searched rate.",
+        "The recommendation is that of `eigencurve.plan` for that spectrum, with the gradient noise and the initial"
+        " error that were measured on the same run, scaled to the searched rate.",
         "Runs of the same seed start from the same weights and see the images in the same order, so differences are"
         " taken seed by seed. An interval is that of Student's t; it assumes that differences are normal.",
     ]

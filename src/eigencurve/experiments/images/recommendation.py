@@ -1,4 +1,4 @@
-"""The recommended schedule for a network: the numerically best one for the noise and the start measured on it."""
+"""The schedule that ``plan`` recommends for a network, from the noise and the start measured on it."""
 
 from __future__ import annotations
 
@@ -16,21 +16,17 @@ from eigencurve.experiments.images.spectra import operator_on
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.training.checkpoint import checkpoint_for
 from eigencurve.experiments.training.devices import threads
+from eigencurve.experiments.training.schedules import points_of
 from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.start import estimate_start
+from eigencurve.planning.plan import plan
 from eigencurve.runs.store import Outcome, Run, key_of
-from eigencurve.schedules.base import Schedule
-from eigencurve.spectrum.spectrum import Spectrum, prepare
-from eigencurve.theory.optimal import knots_for
-from eigencurve.theory.quadratic import NoisyQuadratic
-
-Points = tuple[tuple[float, float], ...]
-NUM_POINTS = 128
+from eigencurve.spectrum.spectrum import Spectrum
 
 
 @dataclass(frozen=True, eq=False)
 class RecommendationExperiment:
-    """Training runs that end with a measurement of noise and start, and the best schedule for both.
+    """Training runs that end with a measurement of noise and start, and the schedule that ``plan`` makes of both.
 
     The settings are those of the run whose spectrum was measured (see :class:`SpectrumExperiment`), ``spectrum``, the
     name of that spectrum, and ``momenta``. For each momentum, the curve of that name is the recommended schedule in
@@ -62,7 +58,7 @@ class RecommendationExperiment:
         return one_by_one(runs)
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train, measure and search; a run that was killed resumes in its training."""
+        """Train, measure and plan; a run that was killed resumes in its training."""
         with threads(self.num_threads):
             return [self._outcome(run) for run in batch]
 
@@ -76,10 +72,7 @@ class RecommendationExperiment:
 
 
 def recommend(model: nn.Module, data: ImageData, settings: Mapping[str, Any], seed: int, spectrum: Spectrum) -> Outcome:
-    """Measure noise and start at the end of a run, and search the best schedule for each momentum.
-
-    The search allows rates up to half the largest stable one.
-    """
+    """Measure noise and start at the end of a run, and plan a schedule for each momentum."""
     operator, decay = operator_on(model, data, settings), settings["weight_decay"]
     noise = estimate_noise(
         operator, spectrum, settings["batch_size"], seed=seed, weight_decay=decay, progress=False,
@@ -91,24 +84,12 @@ def recommend(model: nn.Module, data: ImageData, settings: Mapping[str, Any], se
     )
     curves = {}
     for momentum in settings["momenta"]:
-        quadratic = NoisyQuadratic(prepare(spectrum, decay), noise, start, momentum)
-        found = quadratic.search_best(settings["schedule_steps"], max_lr=quadratic.stable_rate / 2)
+        found = plan(
+            spectrum, total_steps=settings["schedule_steps"], momentum=momentum, weight_decay=decay, noise=noise,
+            initial_error=start,
+        )  # fmt: skip
         curves[curve_name(momentum)] = points_of(found.schedule)
     return Outcome({"sigma2": noise.sigma2}, curves=curves)
-
-
-def points_of(schedule: Schedule) -> Points:
-    """A schedule in pairs of (fraction of the run, share of the largest rate), as many as describe it well.
-
-    >>> from eigencurve import linear
-    >>> points_of(linear(5, 0.1, 0.02))
-    ((0.0, 1.0), (0.25, 0.84), (0.5, 0.68), (0.75, 0.52), (1.0, 0.36))
-    """
-    knots = knots_for(schedule.total_steps, NUM_POINTS)
-    rates = schedule(knots)
-    last = max(1, schedule.total_steps - 1)
-    shares = rates / rates.max()
-    return tuple((round(float(k) / last, 6), round(float(s), 6)) for k, s in zip(knots, shares, strict=True))
 
 
 def curve_name(momentum: float) -> str:

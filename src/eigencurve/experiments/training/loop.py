@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from eigencurve import _check
+from eigencurve._files import write_atomically
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.experiments.training.average import WeightAverage
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
@@ -176,6 +177,7 @@ def train(
     save_seconds: float = SECONDS_BETWEEN_SAVES,
     log: Path | None = None,
     progress: bool = False,
+    snapshots: Mapping[int, Path] | None = None,
 ) -> Trained:
     """Train ``model`` in place, on its own device.
 
@@ -193,22 +195,27 @@ def train(
         save_seconds: Seconds between two saves.
         log: Folder for TensorBoard logs; without TensorBoard nothing is written.
         progress: Whether to draw a progress bar on a terminal.
+        snapshots: Files to copy the state to after some numbers of epochs, in the format of the checkpoint; 0 is
+            before the first step. They need a checkpoint.
 
     Raises:
-        ValueError: The schedule has a different number of steps, or the checkpoint is damaged or of another run.
+        ValueError: The schedule has a different number of steps, there are snapshots without a checkpoint, or the
+            checkpoint is damaged or of another run.
     """
     steps = settings.epochs * task.steps_per_epoch
     if settings.schedule.total_steps != steps:
         remedy = f"{settings.epochs} epochs of {task.steps_per_epoch} steps are {steps} steps."
         found = settings.schedule.total_steps
         _check.refuse("train", "settings", f"made with a schedule of {steps} steps", found, remedy)
+    if snapshots and checkpoint is None:
+        _check.refuse("train", "checkpoint", "a path if there are snapshots", checkpoint)
     part = Part(dist.get_rank(), dist.get_world_size()) if _distributed() else Part()
     device = next(model.parameters()).device
     identity = identity_of([run, settings.to_dict(), seed, part.count, task.steps_per_epoch], model)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed * part.count + part.rank)
         file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
-        loop = _Loop(model, task, settings, part, device, file, save_seconds)
+        loop = _Loop(model, task, settings, part, device, file, save_seconds, snapshots or {})
         with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
             trained = loop.run(epochs, bar)
     if part.count > 1:
@@ -240,10 +247,11 @@ class _Loop:
 
     def __init__(
         self, model: nn.Module, task: Task, settings: TrainingSettings, part: Part, device: torch.device,
-        file: TrainingCheckpoint | None, save_seconds: float,
+        file: TrainingCheckpoint | None, save_seconds: float, snapshots: Mapping[int, Path],
     ) -> None:  # fmt: skip
         self.model, self.task, self.settings, self.part, self.device = model, task, settings, part, device
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
+        self.snapshots = snapshots
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self.optimizer = settings.make_optimizer(self.parameters)
@@ -261,11 +269,13 @@ class _Loop:
     def run(self, log: EpochLog, bar: Any) -> Trained:
         """Run the remaining epochs."""
         now = self.progress
+        self._snapshot()
         while now.step < self.settings.schedule.total_steps and not now.diverged:
             self._epoch(bar)
             if not now.diverged:
                 self._measure(log)
             self._save()
+            self._snapshot()
         self.model.eval()
         return Trained(now.history, now.diverged, now.step, self.optimizer)
 
@@ -366,6 +376,17 @@ class _Loop:
                 "history": json.dumps(self.progress.history),
             })  # fmt: skip
         self.next_save = time.monotonic() + self.save_seconds
+
+    def _snapshot(self) -> None:
+        """Copy the checkpoint, if a snapshot is due at this step and was not made before."""
+        epochs, rest = divmod(self.progress.step, self.task.steps_per_epoch)
+        path = self.snapshots.get(epochs)
+        if rest or path is None or path.exists() or self.file is None or self.progress.diverged:
+            return
+        if not self.progress.step:
+            self._save()
+        if self.part.rank == 0:
+            write_atomically(path, self.file.path.read_bytes())
 
     def _saved(self, file: TrainingCheckpoint) -> dict[str, Any] | None:
         """The saved state, read by the first process for all: the others may not see its disk."""

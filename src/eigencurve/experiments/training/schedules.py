@@ -17,6 +17,7 @@ from eigencurve.theory.optimal import knots_for
 from eigencurve.theory.quadratic import NoisyQuadratic
 
 NUM_KNOTS = 512
+NUM_POINTS = 128
 
 
 def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mapping[str, Spectrum]) -> Schedule:
@@ -57,7 +58,7 @@ def num_intervals(intervals: int | str, total_steps: int) -> int:
     return {"log T": base, "log T + 1": base + 1}[intervals] if isinstance(intervals, str) else intervals
 
 
-def through_points(points: Sequence[tuple[float, float]], total_steps: int, lr: float) -> Schedule:
+def through_points(points: Sequence[Sequence[float]], total_steps: int, lr: float) -> Schedule:
     """Straight lines through points (fraction of the run, share of ``lr``), for a schedule that settings spell out.
 
     >>> through_points([(0.0, 1.0), (0.5, 1.0), (1.0, 0.0)], 5, lr=0.2).values()
@@ -66,6 +67,21 @@ def through_points(points: Sequence[tuple[float, float]], total_steps: int, lr: 
     places, shares = zip(*points, strict=True)
     steps = np.arange(total_steps, dtype=np.float64)
     return piecewise(total_steps, steps, lr * np.interp(steps / max(1, total_steps - 1), places, shares))
+
+
+def points_of(schedule: Schedule) -> list[tuple[float, float]]:
+    """A schedule as points for :func:`through_points`, as many as describe it well.
+
+    >>> from eigencurve import linear
+    >>> points_of(linear(5, 0.1, 0.02))
+    [(0.0, 1.0), (0.25, 0.84), (0.5, 0.68), (0.75, 0.52), (1.0, 0.36)]
+    """
+    steps = schedule.total_steps
+    knots = knots_for(steps, NUM_POINTS)
+    rates = schedule(knots)
+    last = max(1, steps - 1)
+    shares = rates / rates.max()
+    return [(round(float(k) / last, 6), round(float(s), 6)) for k, s in zip(knots, shares, strict=True)]
 
 
 def best_schedule(prepared: Spectrum, total_steps: int, lr: float) -> Schedule:

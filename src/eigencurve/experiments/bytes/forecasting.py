@@ -1,0 +1,73 @@
+"""A forecast fitted to the first part of the runs, and its predictions for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eigencurve.experiments.bytes.experiment import schedule_of
+from eigencurve.experiments.bytes.predictions import PredictedLoss, Predictions
+from eigencurve.experiments.bytes.report import ByteRow
+from eigencurve.experiments.bytes.scales import RECOMMENDATION, ByteScale
+from eigencurve.experiments.engine.protocol import Settings
+from eigencurve.experiments.engine.winners import mean_curve
+from eigencurve.experiments.training.schedules import points_of, through_points
+from eigencurve.forecast.fit import fit_runs
+from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.runs import LoggedRun
+from eigencurve.planning.plan import plan
+from eigencurve.schedules.base import Schedule
+from eigencurve.spectrum.spectrum import Spectrum
+
+
+def logged_runs(rows: Sequence[ByteRow]) -> list[LoggedRun]:
+    """The validation loss of every finished schedule and rate that did not diverge, as the mean over its seeds."""
+    runs = []
+    for row in rows:
+        for rate, found in row.rates.items():
+            if found.loss is not None:
+                steps, losses = mean_curve(list(found.outcomes.values()), "valid_loss")
+                schedule = schedule_of(found.trials["valid"].settings, {})
+                name = f"{row.schedule}, lr {rate:g}"
+                runs.append(LoggedRun([int(step) for step in steps], losses, schedule, name, "valid_loss"))
+    return runs
+
+
+def predict_rest(
+    first: Sequence[ByteRow],
+    rest: Mapping[str, Sequence[Settings]],
+    scale: ByteScale,
+    spectra: Mapping[str, Spectrum],
+) -> Predictions:
+    """Fit a forecast to the first part and predict the final losses of the rest, and of the plan it leads to.
+
+    Args:
+        first: Finished rows of the first part.
+        rest: Settings of the rest, by schedule.
+        scale: Size of the experiment.
+        spectra: Spectra that the settings name.
+    """
+    runs = logged_runs(first)
+    forecast = fit_runs(runs)
+    losses = {
+        name: {settings["lr"]: _final(forecast, schedule_of(settings, spectra)) for settings in grid}
+        for name, grid in rest.items()
+    }
+    recommended = {rate: points_of(_planned(forecast, scale, rate)) for rate in scale.rates}
+    losses[RECOMMENDATION] = {
+        rate: _final(forecast, through_points(points, scale.total_steps, rate)) for rate, points in recommended.items()
+    }
+    made_by = (
+        f"`fit_runs` on the validation losses of the first part: {len(runs)} schedules and rates, each the mean of"
+        f" {scale.num_seeds} seeds"
+    )
+    return Predictions(made_by, losses, recommended)
+
+
+def _final(forecast: Forecast, schedule: Schedule) -> PredictedLoss:
+    found = forecast.predict(schedule, at=[schedule.total_steps])
+    return PredictedLoss(*(round(float(values[-1]), 6) for values in (found.loss, found.low, found.high)))
+
+
+def _planned(forecast: Forecast, scale: ByteScale, rate: float) -> Schedule:
+    found = plan(forecast, total_steps=scale.total_steps, optimizer="adamw", lr=rate, warmup_steps=scale.warmup_steps)
+    return found.schedule
