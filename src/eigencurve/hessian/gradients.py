@@ -44,14 +44,19 @@ class ExampleGradients:
     Args:
         function: Name of the caller, for error messages.
         operator: Operator of a model's loss. One with ``transform_gradient`` gets transformed gradients.
+        examples: Operator of the same model on other examples, whose gradients to take instead.
 
     Raises:
         TypeError: If the operator does not know the gradient of its loss.
+        ValueError: If the operators have different parameters.
     """
 
-    def __init__(self, function: str, operator: LanczosOperator) -> None:
+    def __init__(self, function: str, operator: LanczosOperator, examples: LanczosOperator | None = None) -> None:
         self.function, self.operator = function, operator
-        self.source = gradient_source(function, operator)
+        self.source = gradient_source(function, operator if examples is None else examples)
+        if examples is not None and self.source.names != gradient_source(function, operator).names:
+            need = "an operator on the same parameters as 'operator'"
+            _check.refuse(function, "examples", need, f"{len(self.source.names)} other parameters")
         self.mean = self._transformed(self.source.gradient())
 
     @property

@@ -12,10 +12,11 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, grid_of, measure_directions
+from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, Start, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
 from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
@@ -36,6 +37,7 @@ def estimate_noise(
     num_steps: int = 60,
     seed: int = 0,
     weight_decay: float | None = None,
+    examples: CurvatureOperator | None = None,
     memory_budget: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
@@ -72,6 +74,9 @@ def estimate_noise(
         seed: Seed of the signs.
         weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
             for a Spectrum.
+        examples: Operator of the same model whose examples the noise is measured on; by default ``operator`` itself. A
+            gradient is much cheaper than the products, so pass one with several times the examples to reduce the error
+            from having only m of them.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds. If it exists, the run resumes from it. It must not be the
             checkpoint of the spectrum.
@@ -88,10 +93,12 @@ def estimate_noise(
     count = _check.whole(FUNCTION, "num_samples", num_samples, minimum=1)
     settings = DirectionSettings(FUNCTION, num_steps, seed, memory_budget, checkpoint, progress)
     grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
-    gradients = ExampleGradients(FUNCTION, operator)
+    gradients = ExampleGradients(FUNCTION, operator, examples)
     gradients.require_independent()
     samples = [partial(gradients.sample, settings.seed * 1_000_003 + index) for index in range(count)]
-    mean, *measures = measure_directions(operator, [lambda: gradients.mean, *samples], settings, grid.weight_decay)
+    mark = "" if examples is None else examples.fingerprint()
+    starts: list[Start] = [lambda: gradients.mean, *samples]
+    mean, *measures = measure_directions(operator, starts, settings, grid.weight_decay, mark)
     return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
 
 
