@@ -20,6 +20,7 @@ LAYERS = {
     "spectrum": set(),
     "schedules": {"spectrum"},
     "theory": {"spectrum", "schedules"},
+    "forecast": CORE,
     "hessian": {"spectrum", "schedules"},
     "adapters": {"spectrum", "schedules", "hessian"},
     "runs": set(),

@@ -69,8 +69,8 @@ STEPS = (
     ),
     Step("For your own model, write a function that returns the model, its loss and a few hundred examples:", MODEL),
     Step(
-        "Estimate its spectrum:",
-        "eigencurve estimate my_model:problem -o spectrum.npz --weight-decay 1e-3 --steps 1000 --settle 0.02",
+        "Estimate its spectrum and the gradient noise of its batches:",
+        "eigencurve estimate my_model:problem --noise --batch-size 32 --weight-decay 1e-3 --steps 1000 --lr 0.5",
     ),
     Step("Print the schedule as PyTorch code:", "eigencurve schedule spectrum.npz --steps 1000 --lr 0.5 --code torch"),
     Step(

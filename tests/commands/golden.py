@@ -14,8 +14,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.spectrum.test_measurement import record
+from tests.spectrum.test_noise import noise
+from tests.spectrum.test_start import START
 from typer.testing import CliRunner
 
+import eigencurve as ec
 from eigencurve.cli import app
 
 FOLDER = Path(__file__).parent / "golden"
@@ -97,6 +101,8 @@ CASES = {
     "spectrum_show": case("spectrum show small.txt --weight-decay 5e-4"),
     "spectrum_show_law": case("spectrum show LAW"),
     "spectrum_show_json": case("spectrum show positive.txt --json"),
+    "spectrum_show_measured": case("spectrum show noisy.npz"),
+    "spectrum_show_measured_json": case("spectrum show noisy.npz --json"),
     "spectrum_show_damaged": case("spectrum show damaged.json"),
     "spectrum_show_empty_stdin": case("spectrum show - --weight-decay 1e-3"),
     "spectrum_compare": case("spectrum compare small.txt positive.txt --weight-decay 5e-4 --steps 1000"),
@@ -114,6 +120,9 @@ CASES = {
     "zoo_export_existing": case("zoo export resnet20_cifar10 small.txt"),
     "compare_no_spectrum": case("compare --steps 10"),
     "compare": case("compare LAW --steps 300 --noise 100"),
+    "compare_measured": case("compare noisy.npz --steps 300 --batch-size 16"),
+    "compare_measured_json": case("compare noisy.npz --steps 30 --json"),
+    "compare_not_measured": case("compare LAW --steps 300 --batch-size 16"),
     "compare_fixed_rate": case("compare LAW --steps 300 --lr 0.1 --load saved300.json"),
     "compare_momentum": case("compare LAW --steps 100 --momentum 0.9 --lr 0.1 --json"),
     "compare_diverges": case("compare LAW --steps 3000 --lr 1"),
@@ -122,11 +131,15 @@ CASES = {
     "compare_nesterov_without_momentum": case("compare LAW --steps 100 --nesterov"),
     "compare_other_length": case("compare LAW --steps 100 --load saved.json"),
     "optimal": case("optimal LAW --steps 60 --noise 100"),
+    "optimal_measured": case("optimal noisy.npz --steps 60 --json"),
     "optimal_files": case("optimal positive.txt --steps 40 -o best.json -o best.csv"),
     "optimal_momentum": case("optimal LAW --steps 60 --noise 100 --momentum 0.9"),
     "optimal_nesterov_json": case("optimal LAW --steps 6 --noise 100 --momentum 0.9 --nesterov --json"),
     "optimal_bad_noise": case("optimal LAW --steps 60 --noise -1"),
     "estimate": case("estimate measured:problem -o measured.npz"),
+    "estimate_rate": case("estimate measured:problem --steps 100 --lr 0.01"),
+    "estimate_no_state": case("estimate measured:problem --optimizer-state none.pt"),
+    "estimate_wrong_state": case("estimate measured:problem --optimizer-state small.txt"),
     "estimate_json": case("estimate measured:problem -o measured.json --gauss-newton --json"),
     "estimate_broken": case("estimate measured:broken"),
     "estimate_pair": case("estimate measured:pair"),
@@ -160,6 +173,8 @@ def prepare(folder: Path) -> None:
     (folder / "positive.txt").write_text(POSITIVE)
     (folder / "damaged.json").write_text("{]")
     (folder / "measured.py").write_text(PROBLEM)
+    spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
+    ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4, across=0.013), noise(), START)
     for name, steps in (("saved.json", 10), ("saved300.json", 300)):
         text = f'{{"kind": "cosine", "version": 1, "total_steps": {steps}, "lr": 0.1, "min_lr": 0.0}}\n'
         (folder / name).write_text(text)

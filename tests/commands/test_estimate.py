@@ -1,5 +1,6 @@
 """Measuring from the command line: the file, its error bars, the checkpoint."""
 
+import copy
 import json
 import os
 import signal
@@ -13,10 +14,13 @@ from typer.testing import CliRunner
 
 import eigencurve as ec
 from eigencurve.cli import app
-from eigencurve.spectrum.files import load_measurement, load_noise
+from eigencurve.spectrum.files import load_measurement, load_noise, load_start
+from eigencurve.theory.stability import stability_report
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
-from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
+import torch
+
+from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum, estimate_start
 
 PROBLEM = """
 import os
@@ -139,10 +143,123 @@ def test_the_noise_is_measured_and_kept_with_the_spectrum():
         (["--noise"], "'--noise' and '--batch-size' must be given together"),
         (["--batch-size", "8"], "'--noise' and '--batch-size' must be given together"),
         (["--noise", "--batch-size", "0"], "'--batch-size' must be >= 1, got 0"),
-        (["--noise", "--batch-size", "8", "-o", "s.txt"], "a text file cannot hold the noise"),
+        (["--noise", "--batch-size", "8", "-o", "s.txt"], "a text file cannot hold them"),
     ],
 )
 def test_noise_options_are_checked_before_measuring(words, message):
     result = CliRunner().invoke(app, [*WORDS, *words])
     assert result.exit_code != 0
     assert message in result.stderr
+
+
+def save_states(kind, **settings):
+    """The states of the model and of an optimizer after five steps from another start."""
+    import tiny
+
+    model, loss_fn, batches = tiny.problem()
+    torch.save({name: value + 0.1 for name, value in model.state_dict().items()}, "start.pt")
+    copied = copy.deepcopy(model)
+    optimizer = kind(copied.parameters(), **settings)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss_fn(copied(batches[0][0]), batches[0][1]).backward()
+        optimizer.step()
+    torch.save({"optimizer": optimizer.state_dict()}, "optimizer.pt")
+    own = kind(model.parameters(), **settings)
+    own.load_state_dict(optimizer.state_dict())
+    return HessianOperator(model, loss_fn, batches).preconditioned_by(own), model
+
+
+STATE = ("--optimizer-state", "optimizer.pt")
+
+
+@pytest.mark.usefixtures("here")
+def test_everything_is_measured_in_the_metric_of_the_optimizer():
+    sys.path.insert(0, "")
+    operator, model = save_states(torch.optim.AdamW, lr=1e-3, weight_decay=0.1)
+    words = ("estimate", "tiny:problem", "--settle", "0", *STATE, "--noise", "--batch-size", "8")
+    shown = run(*words, "--start-state", "start.pt", "--steps", "500", "-o", "p.npz").stdout
+    expected = estimate_spectrum(operator, settle=None, weight_decay=0.1, total_steps=500)
+    noise = estimate_noise(operator, expected, 8)
+    start = estimate_start(operator, ({n: v + 0.1 for n, v in model.state_dict().items()}, model), expected)
+    assert ec.load_spectrum("p.npz") == expected.spectrum
+    np.testing.assert_allclose(load_noise("p.npz").octaves.sigma2, noise.octaves.sigma2)
+    np.testing.assert_allclose(load_start("p.npz").octaves.level, start.octaves.level, rtol=1e-6)
+    known = load_measurement("p.npz")
+    assert (known.preconditioner, known.weight_decay) == ("AdamW", pytest.approx(0.1))
+
+    p = ec.prepare(expected.spectrum, 0.1)
+    assert f"L = {p.L:.4g}, kappa = {p.kappa:.4g}, 2/L = {2 / p.L:.4g}" in shown
+    assert f"T/kappa = {500 / p.kappa:.3g} (T = 500)" in shown
+    assert f"stability: {stability_report(expected.spectrum.L, 1e-3, 0.9, 0.1)}" in shown
+    assert "in the metric of AdamW" in shown
+    assert str(noise.octaves) in shown
+    assert "gamma" in shown
+    assert "critical batch size" in shown
+    assert "next: eigencurve schedule p.npz --steps 500 --lr 0.001" in shown
+    again = run("spectrum", "show", "p.npz").stdout
+    assert "in the metric of AdamW" in again
+    assert str(noise.octaves) in again
+    assert str(load_start("p.npz").octaves) in again
+    facts = json.loads(run("spectrum", "show", "p.npz", "--json").stdout)
+    assert facts["measurement"]["preconditioner"] == "AdamW"
+    assert facts["noise"]["octaves"]["error"] == load_noise("p.npz").octaves.error.tolist()
+    assert facts["start"]["excess_loss"] == load_start("p.npz").loss
+
+    compared = run("compare", "p.npz", "--steps", "50", "--batch-size", "16").stdout
+    assert f"Noise: measured, σ² = {noise.sigma2 / 2:.3g} (B = 16, γ " in compared
+    assert "Start: measured, excess loss" in compared
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("kind", "settings", "limit"),
+    [
+        (torch.optim.Adam, {"lr": 1e-3, "betas": (0.5, 0.9), "weight_decay": 0.3}, 6000),
+        (torch.optim.RMSprop, {"lr": 1e-3, "momentum": 0.5}, 3000),
+        (torch.optim.Adagrad, {"lr": 1e-3}, 2000),
+    ],
+)
+def test_the_limit_of_stability_is_that_of_the_optimizer(kind, settings, limit):
+    sys.path.insert(0, "")
+    operator, _ = save_states(kind, **settings)
+    facts = json.loads(run("estimate", "tiny:problem", "--settle", "0", *STATE, "--json").stdout)
+    found = np.linalg.eigvalsh(torch.stack([operator(row) for row in torch.eye(operator.dim)]).double().numpy())
+    assert facts["stability"]["L"] == pytest.approx(found[-1], rel=1e-4)
+    assert facts["stability"]["limit"] == pytest.approx(limit)
+    assert facts["preconditioner"] == kind.__name__
+    # The products contain an L2 decay, so nothing that matters is added.
+    assert facts["L"] == pytest.approx(found[-1], rel=1e-4)
+    assert facts["weight_decay"] <= 5e-4 or facts["weight_decay"] < 0.011 * np.abs(found).min()
+    other = json.loads(run("estimate", "tiny:problem", *STATE, "--lr", "2e-3", "--json", "--force").stdout)
+    assert other["stability"]["limit"] == pytest.approx(limit / 2)
+
+
+@pytest.mark.usefixtures("here")
+def test_facts_without_an_optimizer():
+    shown = run(*WORDS, "-o", "a.npz").stdout
+    assert "(T = 39,100, the default; pass --steps)" in shown
+    assert "stability" not in shown
+    p = ec.prepare(ec.load_spectrum("a.npz"), 1e-3)
+    shown = run(*WORDS, "-o", "b.npz", "--lr", "0.5", "--steps", "7").stdout
+    assert f"stability: λ1 = {p.L:.4g}, threshold at lr=0.5 is 4" in shown
+    assert "--steps 7 --lr 0.5" in shown
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--optimizer", "adam"], "'--optimizer' needs '--optimizer-state'"),
+        (["--optimizer-state", "none.pt"], "none.pt: no such file"),
+        (["--optimizer-state", "tiny.py"], "a file that torch.save wrote"),
+        (["--start-state", "tiny.py"], "a file that torch.save wrote"),
+        (["--start-state", "x.pt", "-o", "s.txt"], "a text file cannot hold them"),
+        (["--lr", "0"], "'lr' must be > 0"),
+    ],
+)
+def test_states_and_rates_are_checked_before_measuring(words, message):
+    result = CliRunner().invoke(app, [*WORDS, *words])
+    assert result.exit_code != 0
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -30,3 +30,17 @@ def test_momentum_is_that_of_the_comparison_and_of_the_code():
     assert "lr=schedule.lr, momentum=0.9, nesterov=True" in result.stdout
     assert "There is no certificate with momentum" in result.stdout
     assert "numerically best" in result.stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_the_page_shows_where_the_noise_comes_from():
+    words = ["report", "noisy.npz", "--steps", "60", "--no-best", "-o", "-"]
+    page = CliRunner().invoke(app, words).stdout
+    assert "Noise: measured, σ² = 0.9 (B = 4, γ = 1.10)" in page
+    assert "Start: measured, excess loss 5" in page
+    page = CliRunner().invoke(app, [*words, "--batch-size", "8", "--initial-error", "2"]).stdout
+    assert "Noise: measured, σ² = 0.45 (B = 8, γ = 1.10)" in page
+    assert "Start: given, initial error 2" in page
+    assert "Noise: given, σ² = 7" in CliRunner().invoke(app, [*words, "--noise", "7"]).stdout
+    page = CliRunner().invoke(app, ["report", "positive.txt", *words[2:]]).stdout
+    assert "Noise: assumed, σ² = 10,000; measure it with <code>eigencurve estimate --noise</code>" in page

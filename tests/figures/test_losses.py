@@ -8,7 +8,7 @@ from eigencurve.figures.losses import losses_figure
 
 
 def test_losses_are_drawn_as_bias_and_variance():
-    compared = compare_schedules(law_subject(1.5, 1e3), 50, noise=5.0)
+    compared = compare_schedules(law_subject(1.5, 1e3), 50)
     axes = losses_figure(compared).axes[0]
     ends = {}
     for bar in axes.patches:

@@ -14,13 +14,17 @@ def spectra(draw, max_size=6, max_kappa=1e4):
     return ec.Spectrum(scale * kappa ** np.array(heights), weights)
 
 
+powers = st.one_of(st.sampled_from([0.25, 1.0, 4.0]), st.floats(0.01, 4.0))
+
+
 @st.composite
-def problems(draw, max_size=6, max_kappa=1e4, momentum=None, smallest=0.0, nesterov=False):
+def problems(draw, max_size=6, max_kappa=1e4, momentum=None, smallest=0.0, nesterov=False, power=None):
     s = draw(spectra(max_size, max_kappa))
     level = st.floats(max(smallest, 1e-6), 1e3) if smallest else st.one_of(st.just(0.0), st.floats(1e-6, 1e3))
     values = st.one_of(level, st.lists(level, min_size=len(s), max_size=len(s)))
     m = 0.0 if momentum is None else draw(momentum)
-    return ec.NoisyQuadratic(s, draw(values), draw(values), m, nesterov and draw(st.booleans()))
+    p = 0.0 if power is None else draw(power)
+    return ec.NoisyQuadratic(s, draw(values), draw(values), m, nesterov and draw(st.booleans()), p)
 
 
 @st.composite

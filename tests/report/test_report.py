@@ -6,6 +6,7 @@ from tests.report.test_page import tree
 from tests.report.test_runs import store  # noqa: F401 -- a fixture
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import law_subject
 from eigencurve.report.report import ComparisonSettings, report_page
@@ -15,7 +16,7 @@ from eigencurve.report.runs import panels_of
 @pytest.fixture(scope="module")
 def whole():
     recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, 1e-2)
-    return report_page(recipe, ComparisonSettings(noise=10.0), command="eigencurve report <x>")
+    return report_page(recipe, ComparisonSettings(inputs_of(measured_subject(), 10.0)), command="eigencurve report <x>")
 
 
 def test_the_page_stands_alone(whole):
@@ -48,6 +49,11 @@ def test_every_picture_is_described_and_takes_its_colours_from_the_page(whole):
         assert "currentColor" in inside
 
 
+def test_the_settings_name_the_source_of_noise_and_start(whole):
+    assert "given, σ² = 10" in whole
+    assert "assumed, initial error 1 in every direction" in whole
+
+
 def test_all_text_is_escaped(whole):
     assert NAME not in whole
     assert "net &lt;b&gt; &amp; co" in whole
@@ -56,7 +62,10 @@ def test_all_text_is_escaped(whole):
 
 def test_the_same_report_is_the_same_page(whole):
     recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, 1e-2)
-    assert report_page(recipe, ComparisonSettings(noise=10.0), command="eigencurve report <x>") == whole
+    assert (
+        report_page(recipe, ComparisonSettings(inputs_of(measured_subject(), 10.0)), command="eigencurve report <x>")
+        == whole
+    )
 
 
 def test_the_page_has_the_parts_that_it_is_asked_for(whole, store):  # noqa: F811

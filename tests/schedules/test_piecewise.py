@@ -24,6 +24,14 @@ def test_one_knot_is_constant():
     assert (ec.piecewise(5, [0], [0.3]).values() == 0.3).all()
 
 
+def test_a_warmup_may_start_at_zero():
+    f = ec.piecewise(5, [0, 2, 4], [0.0, 1.0, 0.5])
+    assert f.values().tolist() == [0.0, 0.5, 1.0, 0.75, 0.5]
+    assert f.lr == 1.0
+    with pytest.raises(ValueError, match=r"factor: 'schedule' must be of a first rate above 0, got 0.0. Use the rates"):
+        f.factor(3)
+
+
 def test_is_frozen():
     f = ec.piecewise(5, [0, 4], [1.0, 0.5])
     with pytest.raises(ValueError, match="read-only"):
@@ -39,7 +47,8 @@ def test_is_frozen():
         (5, [0, 2, 2, 4], [1.0, 0.5, 0.4, 0.3], r"'knots' must be increasing"),
         (5, [0, 4], [1.0], r"'rates' must be as long as 'knots' \(2\), got '1 rates'"),
         (5, [0, 4], [1.0, -0.5], r"'rates' must be >= 0, got -0.5"),
-        (5, [0, 4], [0.0, 0.5], r"'rates' must be > 0 at the first knot"),
+        (5, [0, 4], [0.0, 0.0], r"'rates' must be > 0 at one knot or more"),
+        (5, [0, 4], [-1.0, 0.0], r"'rates' must be > 0 at one knot or more"),
         (5, [0, np.nan], [1.0, 0.5], r"'knots' must be finite"),
         (0, [0, 4], [1.0, 0.5], r"piecewise: 'total_steps' must be >= 1"),
     ],

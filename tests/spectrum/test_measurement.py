@@ -35,6 +35,7 @@ def plain(made):
         {},
         {"moved": math.inf, "reason": "num_steps"},
         {"made_by": "ü & <b>"},
+        {"preconditioner": "AdamW"},
         {"across": 0.021, "between": 0.03, "counted": np.array([0.2, 3.0])},
     ],
 )
@@ -64,17 +65,24 @@ def test_both_errors_are_in_the_text():
     assert record(moved=math.inf).errors == "along one probe unknown, across probes unknown"
 
 
-def test_files_of_older_versions_have_no_error_across_probes(tmp_path):
+def test_files_of_version_0_1_load(tmp_path):
     path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, record(across=0.02, between=0.03, counted=np.array([3.0])))
+    ec.save_spectrum(S, path, record(across=0.1, between=0.2, preconditioner="AdamW", counted=np.array([3.0])))
     fields = json.loads(path.read_text())
-    for name in ("across", "between", "counted"):
+    for name in ("counted", "across", "between", "preconditioner"):
         del fields["measurement"][name]
     path.write_text(json.dumps(fields))
-    old = load_measurement(path)
-    assert math.isnan(old.across)
-    assert math.isnan(old.between)
-    assert len(old.counted) == 0
+    known = load_measurement(path)
+    assert (len(known.counted), math.isnan(known.across), known.preconditioner) == (0, True, "")
+    assert math.isnan(known.between)
+    assert "metric" not in str(known)
+
+
+def test_the_metric_and_both_errors_are_printed():
+    shown = str(record(across=0.013, preconditioner="AdamW")).splitlines()
+    assert shown[0] == "in the metric of AdamW: P^(-1/2) H P^(-1/2)"
+    assert "changed by 1.50%" in shown[2]  # along one probe
+    assert "another 2 probes would change the schedule by about 1.30%" in shown[3]
 
 
 def test_json_stays_json_where_nothing_is_known_of_the_movement(tmp_path):

@@ -101,7 +101,7 @@ def test_levels_are_constant_in_an_octave_and_follow_the_nearest_outside():
 def test_the_summary_names_what_was_measured():
     text = str(noise())
     assert "180 products in 1.5 s, 2 sign vectors, 64 examples" in text
-    assert "sigma^2 = 9.000e-01 +- 1.0e-01 for batches of 4; C ~ H^1.10 +- 0.20" in text
+    assert "sigma^2 = 9.000e-01 +- 1.0e-01 for batches of 4; C ~ H^gamma with gamma = 1.10 +- 0.20" in text
     assert "noise per octave of |lambda| + 0.0005" in text
     assert "from 1.6" in text
 

@@ -25,6 +25,9 @@ def test_opens_with_numbers_and_without_messages(page):
     assert len(page.get("plotly_chart")) == 3
     assert len(next(tables(page))) == 1 + 19
     assert "ec.eigencurve(spectrum, total_steps=500" in page.code[0].value
+    shown = [caption.value for caption in page.caption]
+    assert "Noise: assumed, σ² = 10,000; measure it with `eigencurve estimate --noise`" in shown
+    assert "Start: assumed, initial error 1 in every direction" in shown
 
 
 def test_a_file_is_asked_for():
@@ -79,10 +82,10 @@ def test_code_for_each_framework():
 def test_a_redraw_builds_its_problem_once_and_reads_the_zoo_once(monkeypatch):
     """A new name is read once however often the page is drawn; a drawing builds one quadratic."""
     problems, files = [], []
-    build, read = view.NoisyQuadratic, subject.zoo_spectrum
-    monkeypatch.setattr(view, "NoisyQuadratic", lambda *a, **k: problems.append(a) or build(*a, **k))
-    monkeypatch.setattr(subject, "zoo_spectrum", lambda name: files.append(name) or read(name))
-    subject._zoo_spectrum.cache_clear()
+    build, read = view.quadratic_of, subject.zoo_file
+    monkeypatch.setattr(view, "quadratic_of", lambda *a, **k: problems.append(a) or build(*a, **k))
+    monkeypatch.setattr(subject, "zoo_file", lambda name: files.append(name) or read(name))
+    subject._zoo_file.cache_clear()
     page = opened(best="1")
     assert len(problems) == 1
     page.select_slider(key="set_noise").set_value(1.0).run()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from selenium.webdriver.common.keys import Keys
+from tests.spectrum.test_noise import noise
 from tests.studio import browser
 from tests.studio.drawn import losses_of, view_of
 
@@ -94,6 +95,22 @@ def test_a_good_file_and_a_bad_one(page, tmp_path):
     assert "line 2: '2.0 <b>half</b>'" in page.text()
     assert "Traceback" not in page.text()
     assert page.losses() == {}
+
+
+def test_measured_noise_of_a_file_can_be_overridden(page, tmp_path):
+    path = tmp_path / "noisy.npz"
+    ec.save_spectrum(OWN, path, noise=noise())
+    upload, settings = Upload(path.name, OWN, noise()), dataclasses.replace(SMALL, source="upload")
+    measured, own = losses_of(settings, upload), losses_of(dataclasses.replace(settings, noise=2.0), upload)
+    page.open(urlencode(to_params(settings)))
+    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(path))
+    page.until(lambda: page.losses() == measured, "the losses with the measured noise")
+    assert "Noise: measured, σ² = 0.9 (B = 4, γ = 1.10)" in page.text()
+    page.until(lambda: page.all(".st-key-set_noise_choice label"), "the choice")[-1].click()
+    page.until(lambda: page.says("noise") == "1", "the nearest value on the slider")
+    page.press("noise", Keys.ARROW_RIGHT)
+    page.until(lambda: page.losses() == own, "the losses with another noise")
+    assert "Noise: given, σ² = 2" in page.text()
 
 
 def test_a_bad_address_is_explained(page):

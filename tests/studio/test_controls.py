@@ -1,7 +1,12 @@
 import pytest
+from tests.spectrum.test_noise import noise
+from tests.spectrum.test_start import START
 from tests.studio.drawn import losses_of
 from tests.studio.opened import losses, opened, settings_of
 
+from eigencurve.planning import subject
+from eigencurve.planning.inputs import ASSUMED_NOISE
+from eigencurve.spectrum.files import SpectrumFile
 from eigencurve.studio import texts
 from eigencurve.studio.controls import SLIDER_VALUES
 from eigencurve.studio.state import Settings, to_params
@@ -32,6 +37,51 @@ def test_the_address_restores_every_setting():
     assert page.number_input(key="set_min_lr").value == 0.0007
     page.radio(key="set_axis").set_value("linear").run()
     assert settings_of(page) == {k: v for k, v in to_params(settings).items() if k != "axis"}
+
+
+@pytest.fixture
+def measured_zoo(monkeypatch):
+    """The zoo with the same measured noise, and a start, for every spectrum; the first one lacks the noise."""
+    read = subject.zoo_file
+
+    def file(name):
+        return SpectrumFile(read(name).spectrum, None, None if name == "resnet20_cifar10" else noise(), START)
+
+    monkeypatch.setattr(subject, "zoo_file", file)
+    subject._zoo_file.cache_clear()
+    yield
+    subject._zoo_file.cache_clear()
+
+
+@pytest.mark.usefixtures("measured_zoo")
+def test_measured_noise_is_offered_with_an_override():
+    name = "vgg16_cifar10_narrow8"
+    page = opened(zoo=name)
+    chosen = page.radio(key="set_noise_choice")
+    assert (chosen.value, chosen.options) == ("measured (0.9)", ["measured (0.9)", "your own"])
+    assert "Noise: measured, σ² = 0.9 (B = 4, γ = 1.10)" in [caption.value for caption in page.caption]
+    assert losses(page) == losses_of(Settings(zoo=name, epochs=10, steps_per_epoch=50))
+    chosen.set_value("your own").run()
+    assert page.select_slider(key="set_noise").value == 1.0
+    page.select_slider(key="set_noise").set_value(20.0).run()
+    assert not page.exception
+    settings = Settings(zoo=name, epochs=10, steps_per_epoch=50, noise=20.0)
+    assert losses(page) == losses_of(settings)
+    assert settings_of(page) == to_params(settings)
+    assert "Noise: given, σ² = 20" in [caption.value for caption in page.caption]
+    again = opened(**to_params(settings))
+    assert again.radio(key="set_noise_choice").value == "your own"
+    assert losses(again) == losses(page)
+    page.radio(key="set_noise_choice").set_value("measured (0.9)").run()
+    assert settings_of(page) == to_params(Settings(zoo=name, epochs=10, steps_per_epoch=50))
+
+
+@pytest.mark.usefixtures("measured_zoo")
+def test_next_to_a_measured_start_the_noise_is_assumed_in_its_units():
+    page = opened()
+    assert page.radio(key="set_noise_choice").value == "assumed"
+    assert any(caption.value.startswith("Noise: assumed, σ² = ") for caption in page.caption)
+    assert "Start: measured, excess loss 5 (from the gradient)" in [caption.value for caption in page.caption]
 
 
 def test_momentum_is_none_or_nine_tenths_or_any_other():
@@ -96,6 +146,6 @@ def test_without_a_chosen_schedule_eigencurve_is_shown():
 def test_every_value_of_a_slider_is_a_setting(name):
     values = SLIDER_VALUES[name]
     assert list(values) == sorted(set(values))
-    assert getattr(Settings(), name) in values
+    assert (ASSUMED_NOISE if name == "noise" else getattr(Settings(), name)) in values
     for value in values:
         assert getattr(Settings(**{name: value}), name) == value

@@ -33,7 +33,7 @@ def any_settings(draw):
         min_lr=draw(st.one_of(st.none(), st.floats(0, lr))),
         beta=draw(st.floats(1, 1e6)),
         allocation=draw(st.sampled_from(["sqrt", "optimal"])),
-        noise=draw(st.floats(0, 1e12)),
+        noise=draw(st.one_of(st.none(), st.floats(0, 1e12))),
         momentum=momentum,
         nesterov=momentum > 0 and draw(st.booleans()),
         scale=draw(st.sampled_from(SCALES)),

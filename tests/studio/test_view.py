@@ -2,9 +2,13 @@ import dataclasses
 
 import pytest
 from numpy.testing import assert_allclose
+from tests.report.measured import SPECTRUM
+from tests.spectrum.test_noise import noise
+from tests.spectrum.test_start import START
 from tests.studio.drawn import view_of
 
 import eigencurve as ec
+from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
@@ -19,7 +23,7 @@ LAW = Settings(source="power_law", alpha=1.2, kappa=1e4, weight_decay=1e-3, epoc
 
 def test_the_problem_is_that_of_the_settings():
     problem, max_lr = problem_of(LAW, subject_of(LAW))
-    assert problem == ec.NoisyQuadratic(ec.PowerLaw(1.2, 1e-3, 10.0).spectrum(), LAW.noise, 1.0)
+    assert problem == ec.NoisyQuadratic(ec.PowerLaw(1.2, 1e-3, 10.0).spectrum(), ASSUMED_NOISE, 1.0)
     assert max_lr == 2 / problem.spectrum.L
     given = dataclasses.replace(LAW, scale="given", lr=0.7)
     assert problem_of(given, subject_of(given)) == (problem, 0.7)
@@ -27,6 +31,15 @@ def test_the_problem_is_that_of_the_settings():
     problem, max_lr = problem_of(nesterov, subject_of(nesterov))
     assert (problem.momentum, problem.nesterov, max_lr) == (0.9, True, problem.stable_rate)
     assert recipe_of("cosine", nesterov, subject_of(nesterov)).nesterov
+
+
+def test_measured_noise_and_start_are_used_unless_the_noise_is_set():
+    upload = Upload("u.npz", SPECTRUM, noise(), START)
+    settings = dataclasses.replace(ZOO, source="upload")
+    problem, _ = problem_of(settings, subject_of(settings, upload))
+    assert problem == ec.NoisyQuadratic(ec.prepare(SPECTRUM, 5e-4), noise(), START)
+    own = dataclasses.replace(settings, noise=3.0)
+    assert problem_of(own, subject_of(own, upload))[0] == ec.NoisyQuadratic(ec.prepare(SPECTRUM, 5e-4), 3.0, START)
 
 
 def test_the_search_is_shown_with_the_others():

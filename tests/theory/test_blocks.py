@@ -165,6 +165,27 @@ class TestMomentum:
         assert np.isinf(block_loss(q.nodes, blocks_of(f, np.array([T]), stiffness=10.0, inertia=q.nodes.inertia)))
 
 
+@pytest.mark.parametrize("power", [0.25, 1.0])
+class TestNoiseThatFollowsTheRate:
+    @pytest.mark.parametrize("name", PIECES)
+    def test_constant_pieces_are_exact(self, name, power):
+        q = ec.NoisyQuadratic(S, 1e4, 1.0, noise_power=power)
+        exact = q.loss_curve(PIECES[name], MARKS.tolist())
+        curve = block_curve(q.nodes, blocks_of(PIECES[name], MARKS, stiffness=1e9))
+        assert_allclose(curve.bias, exact.bias, rtol=1e-9, atol=1e-300)
+        assert_allclose(curve.variance, exact.variance, rtol=1e-9)
+
+    @pytest.mark.parametrize("noise", [1.0, 1e4])
+    @pytest.mark.parametrize("name", SMOOTH)
+    def test_the_loss_all_along_the_run(self, name, noise, power):
+        assert error(ec.NoisyQuadratic(S, noise, 1.0, noise_power=power), SMOOTH[name], 0.02) < 5e-4
+
+    @pytest.mark.parametrize("name", SMOOTH)
+    def test_finer_blocks_are_better(self, name, power):
+        q = ec.NoisyQuadratic(S, 1e4, 1.0, noise_power=power)
+        assert error(q, SMOOTH[name], 0.002) < max(0.5 * error(q, SMOOTH[name], 0.1), 1e-9)
+
+
 def test_on_the_published_spectrum(data_path):
     """5,000 eigenvalues; the measured error includes that of the compressed nodes."""
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)

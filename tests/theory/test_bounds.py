@@ -298,6 +298,8 @@ def test_every_bound_checks_its_problem(name):
         CALLS[name]("problem", 10)
     with pytest.raises(ValueError, match=rf"{name}: 'momentum' must be 0, got 0.9"):
         CALLS[name](ec.NoisyQuadratic(ONE.spectrum, 1.0, 1.0, 0.9), 10)
+    with pytest.raises(ValueError, match=rf"{name}: 'noise_power' must be 0, got 0.5"):
+        CALLS[name](ec.NoisyQuadratic(ONE.spectrum, 1.0, 1.0, noise_power=0.5), 10)
 
 
 @pytest.mark.parametrize(

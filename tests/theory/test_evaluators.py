@@ -79,6 +79,15 @@ def test_both_searches_agree_with_momentum(spectrum, noise, T, nesterov):
     assert_allclose(blocks, steps, rtol=1e-7 if LEVELS[-1] >= T else 2e-5)
 
 
+@pytest.mark.parametrize("power", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize(("spectrum", "noise", "T"), [(FEW, 10.0, 300), (FEW, 100.0, 5000), (LAW, 1e4, 3_910)])
+def test_both_searches_agree_if_the_noise_follows_the_rate(spectrum, noise, T, power):
+    q = ec.NoisyQuadratic(spectrum, noise, 1.0, noise_power=power)
+    steps, blocks = losses_of_both(q, T, q.stable_rate)
+    assert_allclose(blocks, steps, rtol=1e-7 if LEVELS[-1] >= T else 2e-5)
+    assert q.lower_bound(T, q.stable_rate) <= steps
+
+
 @pytest.mark.parametrize(("spectrum", "T"), [(FEW, 50), (FEW, 3000), (LAW, 3000)])
 def test_both_searches_try_the_same_scales_starts_and_knots(spectrum, T):
     nodes, max_lr = ec.NoisyQuadratic(spectrum, 10.0, 1.0).nodes, 2 / spectrum.L
@@ -142,10 +151,13 @@ def test_the_blocks_have_the_mean_rates_of_the_straight_lines(T, num_knots, data
     )
 
 
-@pytest.mark.parametrize(("momentum", "nesterov"), [(0.0, False), (0.9, False), (0.9, True)])
+@pytest.mark.parametrize(
+    ("momentum", "nesterov", "power"),
+    [(0.0, False, 0.0), (0.9, False, 0.0), (0.9, True, 0.0), (0.0, False, 0.25), (0.0, False, 4.0)],
+)
 @pytest.mark.parametrize("kind", EVALUATORS)
-def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind, momentum, nesterov):
-    evaluator, T = kind(ec.NoisyQuadratic(FEW, 3.0, 1.0, momentum, nesterov).nodes), 400
+def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind, momentum, nesterov, power):
+    evaluator, T = kind(ec.NoisyQuadratic(FEW, 3.0, 1.0, momentum, nesterov, power).nodes), 400
     knots = knots_for(T, 9)
     function = evaluator.loss_at_knots(T, knots)
     values = np.linspace(0.5, 0.02, len(knots))

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference import quadratic as reference
-from tests.reference.problems import pieces, problems, schedules
+from tests.reference.problems import pieces, powers, problems, schedules
 
 import eigencurve as ec
 from eigencurve.theory.blocks import block_loss_gradient
-from eigencurve.theory.kernels import SHORTEST_RUN, equal_steps
+from eigencurve.theory.kernels import SHORTEST_RUN, advance_greedy, equal_steps
 from eigencurve.theory.recursion import loss_gradient
 
 
@@ -31,17 +31,19 @@ def test_short_and_long_runs_of_equal_rates_meet(count):
 
 
 @settings(max_examples=30)
-@given(q=problems(max_size=3), data=st.data())
+@given(q=st.one_of(problems(max_size=3), problems(max_size=3, power=powers)), data=st.data())
 def test_the_adjoint_is_the_derivative(q, data):
     """The complex step differentiates the literal loop without cancellation."""
     rates = data.draw(schedules(2 / q.spectrum.L, max_steps=30)).values()
+    rates = np.maximum(rates, 1e-6 / q.spectrum.L)  # a complex power has no derivative at 0
     loss, gradient = loss_gradient(q.nodes, rates)
     assert_allclose(loss, q.expected_loss(ec.piecewise(len(rates), np.arange(len(rates)), rates)), rtol=1e-12)
     step = 1e-30
     for t in range(len(rates)):
         bumped = [complex(eta, step if i == t else 0.0) for i, eta in enumerate(rates)]
-        slope = sum(reference.parts(*pieces(q), bumped, number=complex)).imag / step
-        scale = float(q.spectrum.weights @ (q.spectrum.eigenvalues * (q.noise + q.initial_error)))
+        slope = sum(reference.parts(*pieces(q), bumped, number=complex, power=q.noise_power)).imag / step
+        noise = q.noise * (2 / q.spectrum.L) ** q.noise_power
+        scale = float(q.spectrum.weights @ (q.spectrum.eigenvalues * (noise + q.initial_error)))
         assert_allclose(gradient[t], slope, rtol=1e-9, atol=1e-12 * scale + 1e-280)
 
 
@@ -59,7 +61,7 @@ def test_the_adjoint_against_finite_differences():
 
 
 @settings(max_examples=40)
-@given(q=problems(max_size=4), data=st.data())
+@given(q=st.one_of(problems(max_size=4), problems(max_size=4, power=powers)), data=st.data())
 def test_the_gradient_of_a_block_is_the_sum_over_its_steps(q, data):
     counts = np.array(data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=5)))
     shares = data.draw(st.lists(st.floats(1e-3, 1.0), min_size=len(counts), max_size=len(counts)))
@@ -69,6 +71,45 @@ def test_the_gradient_of_a_block_is_the_sum_over_its_steps(q, data):
     exact, slopes = loss_gradient(nodes, np.repeat(rates, counts))
     assert_allclose(loss, exact, rtol=1e-9, atol=1e-280)
     sums = np.add.reduceat(slopes, np.concatenate(([0], np.cumsum(counts)[:-1])))
-    scale = float(nodes.weights @ (nodes.lam * (nodes.noise + nodes.error)))
+    noise = nodes.noise * nodes.stable_rate**nodes.noise_power
+    scale = float(nodes.weights @ (nodes.lam * (noise + nodes.error)))
     # near x = 2 the closed form subtracts numbers that are 1/(2 - x) times as large as the result
     assert_allclose(gradient, sums, rtol=1e-6, atol=1e-7 * scale + 1e-280)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.25, 1.0, 4.0])
+def test_a_rate_of_zero_moves_nothing(power):
+    """η^p is 1 for p = 0 and 0 otherwise; the loss only falls with the rate, by λ e."""
+    nodes = ec.NoisyQuadratic(ec.Spectrum([0.5, 2.0], [1, 3]), 3.0, [1.0, 5.0], noise_power=power).nodes
+    for loss, gradient in (loss_gradient(nodes, np.zeros(3)), block_loss_gradient(nodes, np.array([7]), np.zeros(1))):
+        assert loss == 2.0
+        slope = -float(nodes.weights @ (nodes.lam * nodes.error)) * (7 if len(gradient) == 1 else 1)
+        assert_allclose(gradient, slope)
+
+
+@settings(max_examples=60)
+@given(
+    power=powers,
+    error=st.one_of(st.just(0.0), st.floats(-12, 12).map(lambda u: 10**u)),
+    noise=st.one_of(st.just(0.0), st.floats(-12, 12).map(lambda u: 10**u)),
+)
+def test_the_greedy_step_is_a_tight_lower_bound(power, error, noise):
+    """Against a dense grid in x, refined four times around its best point; the objective is convex."""
+    low, high = 0.0, 1.0
+    best = np.inf
+    for _ in range(5):
+        x = np.linspace(low, high, 2001)
+        values = (1 - x) ** 2 * error + x ** (2 + power) * noise
+        best, at = values.min(), int(np.argmin(values))
+        low, high = x[max(at - 1, 0)], x[min(at + 1, 2000)]
+    mine = np.array([error])
+    advance_greedy(mine, np.array([noise]), power, np.array([1]))
+    assert mine[0] <= best
+    # eight units of rounding, and that of the grid
+    assert_allclose(mine[0], best, rtol=1e-14, atol=1e-30 * error)
+
+
+def test_greedy_steps_that_gain_nothing_keep_the_error():
+    error = np.array([1e-300, 1e-310, 0.0])
+    advance_greedy(error, np.array([1.0, 1.0, 1.0]), 4.0, np.array([10, 10, 10]))
+    assert error.tolist() == [1e-300, 1e-310, 0.0]

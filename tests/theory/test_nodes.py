@@ -31,6 +31,7 @@ def test_keeps_the_moments():
     assert_allclose(few.noise, 2.0)
     assert_allclose(few.error, 3.0)
     assert (np.diff(few.lam) > 0).all()
+    assert compress(ec.NoisyQuadratic(LAWS[1.0], noise_power=0.25).nodes).noise_power == 0.25
 
 
 def test_few_or_equal_eigenvalues():

@@ -55,6 +55,14 @@ def test_shares_count_and_not_nodes():
         ({"momentum": -0.1}, ValueError, r"'momentum' must be >= 0"),
         ({"momentum": 1.0}, ValueError, r"'momentum' must be < 1"),
         ({"nesterov": True}, ValueError, r"'momentum' must be > 0 with nesterov=True, got 0.0"),
+        ({"noise_power": -0.1}, ValueError, r"'noise_power' must be >= 0, got -0.1"),
+        ({"noise_power": 4.5}, ValueError, r"'noise_power' must be <= 4, got 4.5"),
+        ({"noise_power": "one"}, TypeError, r"'noise_power' must be a number"),
+        (
+            {"noise_power": 0.5, "momentum": 0.9},
+            ValueError,
+            r"'noise_power' must be 0 with momentum = 0.9, got 0.5. Noise that follows the rate is available for SGD w",
+        ),
         ({"spectrum": [1.0]}, TypeError, r"'spectrum' must be a Spectrum"),
         ({"spectrum": ec.Spectrum([0.0, 1.0], [1, 1])}, ValueError, r"Call prepare"),
     ],
@@ -114,6 +122,12 @@ def test_is_a_value():
     assert heavy != nesterov
     assert "momentum=0.9, nesterov=True" in repr(nesterov)
     assert pickle.loads(pickle.dumps(nesterov)) == nesterov
+    follows = ec.NoisyQuadratic(S, 1.0, [1, 2, 3, 4], noise_power=0.5)
+    assert follows != q
+    assert hash(follows) != hash(q)
+    assert pickle.loads(pickle.dumps(follows)) == follows
+    assert repr(follows).endswith("momentum=0, noise_power=0.5)")
+    assert "noise_power" not in repr(q)
     with pytest.raises(AttributeError):
         q.momentum = 0.5
     with pytest.raises(ValueError, match="read-only"):
@@ -128,3 +142,19 @@ def test_measured_noise_and_start_are_read_by_octave():
     assert q == ec.NoisyQuadratic(spectrum, noise=q.noise, initial_error=q.initial_error)
     with pytest.raises(TypeError, match="'noise' must be"):
         ec.NoisyQuadratic(spectrum, noise=START)
+
+
+def test_a_tiny_noise_power_tends_to_none():
+    """The certificate is then computed step by step instead of in closed form."""
+    plain, tiny = (ec.NoisyQuadratic(S, 3.0, 1.0, noise_power=power) for power in (0.0, 1e-10))
+    f = ec.cosine(300, 0.8)
+    assert plain == ec.NoisyQuadratic(S, 3.0, 1.0)
+    assert_allclose(tiny.expected_loss(f), plain.expected_loss(f), rtol=1e-8)
+    assert_allclose(tiny.lower_bound(300, 0.8), plain.lower_bound(300, 0.8), rtol=1e-8)
+
+
+def test_compare_with_noise_that_follows_the_rate():
+    q = ec.NoisyQuadratic(S, 3.0, 1.0, noise_power=1.0)
+    table = q.compare({"cosine": ec.cosine(200, 0.8), "constant": ec.constant(200, 0.8)}, tune_lr=True)
+    assert table.lower_bound == q.lower_bound(200, q.stable_rate)
+    assert all(row.gap > 0 for row in table.rows)

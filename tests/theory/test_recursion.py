@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference import quadratic as reference
-from tests.reference.problems import pieces, problems, schedules
+from tests.reference.problems import pieces, powers, problems, schedules
 
 import eigencurve as ec
 from eigencurve.theory import recursion
@@ -22,6 +22,40 @@ def test_is_the_literal_loop(q, data):
     parts = q.loss_parts(f)
     assert_allclose([parts.bias, parts.variance], [bias, variance], rtol=1e-12, atol=1e-280)
     assert q.expected_loss(f) == parts.loss == parts.bias + parts.variance
+
+
+@given(q=problems(power=powers), data=st.data())
+def test_noise_that_follows_the_rate_is_the_literal_loop(q, data):
+    f = data.draw(schedules(2 / q.spectrum.L))
+    bias, variance = reference.parts(*pieces(q), f.values().tolist(), power=q.noise_power)
+    parts = q.loss_parts(f)
+    # the 12 digits of the loop without a power, and the rounding of the power
+    assert_allclose([parts.bias, parts.variance], [bias, variance], rtol=2e-12, atol=1e-280)
+
+
+@pytest.mark.parametrize("power", [0.25, 1.0, 4.0])
+def test_a_constant_rate_has_constant_noise(power):
+    f = ec.constant(4000, 0.9)
+    follows = ec.NoisyQuadratic(S, 3.0, 1.0, noise_power=power).expected_loss(f)
+    assert_allclose(follows, ec.NoisyQuadratic(S, 3.0 * 0.9**power, 1.0).expected_loss(f), rtol=1e-14)
+
+
+@pytest.mark.parametrize("gamma", [0.2, 0.5, 0.75])
+def test_a_curvature_that_follows_the_rate_is_a_power_in_the_noise(gamma):
+    lam, noise, error, first, power = 0.7, 3.0, 2.0, 0.4, gamma / (1 - gamma)
+    rates = ec.cosine(300, 1.5).values()
+    effective = first * (rates / first) ** (1 - gamma)
+    q = ec.NoisyQuadratic(ec.Spectrum([lam], [1]), noise * first**-power, error, noise_power=power)
+    loss = q.expected_loss(ec.piecewise(300, np.arange(300), effective))
+    assert_allclose(2 * loss, reference.edge_of_stability(lam, noise, error, rates, first, gamma), rtol=1e-11)
+
+
+def test_large_rates_with_a_large_power_are_no_divergence():
+    """The noise is 1e28 times σ², far above the growth that counts as divergence."""
+    q = ec.NoisyQuadratic(ec.Spectrum([1e-7], [1]), 1.0, 1.0, noise_power=4.0)
+    assert_allclose(q.expected_loss(ec.constant(1000, 1e7)), 0.5e28)
+    with pytest.raises(DivergenceError):
+        q.expected_loss(ec.constant(1000, 3e7))
 
 
 @pytest.mark.parametrize(

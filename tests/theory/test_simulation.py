@@ -16,6 +16,15 @@ def test_agrees_with_sgd_itself(f, momentum, nesterov):
     assert run.standard_error < 0.05 * run.mean
 
 
+@pytest.mark.parametrize("power", [0.25, 1.0])
+def test_noise_that_follows_the_rate_agrees_too(power):
+    q = ec.NoisyQuadratic(S, [1.0, 0.5, 2.0, 0.1], [4.0, 1.0, 0.0, 2.0], noise_power=power)
+    f = ec.cosine(200, 0.5)
+    run = q.simulate(f, seed=7, num_replicas=4000)
+    assert abs(run.mean - q.expected_loss(f)) < 4 * run.standard_error
+    assert run.standard_error < 0.05 * run.mean
+
+
 def test_simulation_repeats_with_its_seed_and_in_batches(monkeypatch):
     q = ec.NoisyQuadratic(S, 1.0, 1.0)
     f = ec.linear(20, 0.5)

@@ -12,6 +12,7 @@ from eigencurve.commands.output import read, show_json
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject
 from eigencurve.planning.comparison import compare_schedules, comparison_fields
+from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.recipe import load_schedule
 
 app = new_app()
@@ -30,8 +31,9 @@ def compare(
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
     weight_decay: options.WeightDecay = None,
-    noise: options.Noise = 1.0,
-    initial_error: options.InitialError = 1.0,
+    noise: options.Noise = None,
+    batch_size: options.BatchSize = None,
+    initial_error: options.InitialError = None,
     momentum: options.Momentum = 0.0,
     nesterov: options.Nesterov = False,
     lr: Annotated[
@@ -47,11 +49,13 @@ def compare(
     """Compare schedules by their expected loss.
 
     All schedules run for the same number of steps on a noisy quadratic with the given spectrum. By default each
-    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all.
+    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all. The gradient noise
+    is that of the file if it was measured, and otherwise an assumption.
 
     \b
     Examples:
       eigencurve compare spectrum.npz --steps 39100 --noise 1e4
+      eigencurve compare spectrum.npz --steps 39100 --batch-size 512
       eigencurve compare resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --best
       eigencurve compare resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
@@ -59,12 +63,13 @@ def compare(
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
-    compared = compare_schedules(subject, total, noise, initial_error, momentum, nesterov, lr, max_lr, best, own)
+    inputs = inputs_of(subject, noise, initial_error, batch_size)
+    compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
     if as_json:
-        show_json(comparison_fields(compared))
+        show_json(comparison_fields(compared, inputs))
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
-    typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, {rates}")
+    typer.echo("\n".join([f"{subject.name}, weight decay {subject.weight_decay:g}, {rates}", *inputs.lines]))
     if momentum:
         typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
     typer.echo(str(compared))

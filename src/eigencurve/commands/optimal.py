@@ -12,7 +12,7 @@ from eigencurve.commands.output import require_writable, schedule_content, show_
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES
-from eigencurve.theory.quadratic import NoisyQuadratic
+from eigencurve.planning.inputs import inputs_of, quadratic_of
 
 app = new_app()
 
@@ -26,8 +26,9 @@ def optimal(
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
     weight_decay: options.WeightDecay = None,
-    noise: options.Noise = 1.0,
-    initial_error: options.InitialError = 1.0,
+    noise: options.Noise = None,
+    batch_size: options.BatchSize = None,
+    initial_error: options.InitialError = None,
     momentum: options.Momentum = 0.0,
     nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
@@ -41,7 +42,8 @@ def optimal(
     """Search for the numerically best schedule.
 
     The output includes a certificate: a lower bound on the expected loss of every schedule with rates up to --max-lr.
-    There is no certificate with momentum.
+    There is no certificate with momentum. The gradient noise is that of the file if it was measured, and otherwise an
+    assumption.
     To use the schedule, write it with -o best.json and run `eigencurve schedule --load best.json --code torch`.
 
     \b
@@ -54,15 +56,19 @@ def optimal(
     require_writable(files, SCHEDULE_SUFFIXES, force)
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
-    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum, nesterov)
+    inputs = inputs_of(subject, noise, initial_error, batch_size)
+    problem = quadratic_of(subject, inputs, momentum, nesterov)
     limit = problem.stable_rate if max_lr is None else max_lr
     found = problem.search_best(total, limit)
     facts = {"loss": found.loss, "lower_bound": found.lower_bound, "start": found.start, "status": found.status}
     contents = [schedule_content(found.schedule, path) for path in files]
     if as_json:
-        show_json({"total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()})
+        show_json(
+            {**inputs.fields(), "total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()}
+        )
     else:
-        typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, noise {noise:g}, rates up to {limit:.4g}")
+        typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, rates up to {limit:.4g}")
+        typer.echo("\n".join(inputs.lines))
         if momentum:
             typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")

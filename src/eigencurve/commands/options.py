@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from eigencurve import _check
+from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.schedules import units
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import Spectrum
@@ -94,8 +95,23 @@ Warmup = Annotated[
         metavar="STEPS", help="Linear warmup, included in the total: a number of steps, or a share such as 5%."
     ),
 ]
-Noise = Annotated[float, typer.Option(help="Gradient noise sigma^2. The noise has covariance sigma^2 H.")]
-InitialError = Annotated[float, typer.Option(help="Initial error lambda (w_0 - w_*)^2 of every coordinate.")]
+Noise = Annotated[
+    float | None,
+    typer.Option(
+        help="Gradient noise sigma^2, of covariance sigma^2 H. Default: the noise measured with the spectrum, or "
+        f"{ASSUMED_NOISE:g} times the initial error."
+    ),
+]
+BatchSize = Annotated[
+    int | None, typer.Option(help="Batch size of the run, if it is not the one that the noise was measured for.")
+]
+InitialError = Annotated[
+    float | None,
+    typer.Option(
+        help="Initial error lambda (w_0 - w_*)^2 of every coordinate. Default: the start measured with the spectrum; "
+        "an excess loss of 1 if only the noise was measured; else 1."
+    ),
+]
 MaxLr = Annotated[
     float | None,
     typer.Option(help="Largest learning rate allowed. Default: the largest stable one, 2/L without momentum."),

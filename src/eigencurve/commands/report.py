@@ -11,6 +11,7 @@ from eigencurve.commands import options
 from eigencurve.commands.output import command_line, require_writable, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import optional_subject
+from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.recipe import Recipe
 from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import Panel, panels_of
@@ -36,8 +37,9 @@ def report(
     beta: Annotated[float, typer.Option(help="Ratio of the group edges; 1 is the limit of fine groups.")] = 2.0,
     allocation: Annotated[str, typer.Option(help="How steps are divided among the groups: sqrt or optimal.")] = "sqrt",
     weight_decay: options.WeightDecay = None,
-    noise: options.Noise = 1.0,
-    initial_error: options.InitialError = 1.0,
+    noise: options.Noise = None,
+    batch_size: options.BatchSize = None,
+    initial_error: options.InitialError = None,
     momentum: options.Momentum = 0.0,
     nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
@@ -72,7 +74,10 @@ def report(
             momentum, nesterov,
         )  # fmt: skip
     panels = [] if store is None else _panels(store)
-    comparison = ComparisonSettings(noise, initial_error, max_lr, best, momentum, nesterov)
+    comparison = None
+    if subject is not None:
+        inputs = inputs_of(subject, noise, initial_error, batch_size)
+        comparison = ComparisonSettings(inputs, max_lr, best, momentum, nesterov)
     page = report_page(recipe, comparison, panels, command_line())
     write(output, page.encode())
 

@@ -18,7 +18,9 @@ from eigencurve.planning.subject import Subject
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.start import StartEstimate
 
 app = new_app()
 
@@ -172,9 +174,32 @@ def _facts(subject: Subject) -> dict[str, Any]:
         },
         "measurement": None if known is None else {
             "num_products": known.num_products, "num_distinct": known.num_distinct, "reason": known.reason,
-            "seconds": known.seconds, "made_by": known.made_by,
+            "error_along": _finite(known.moved), "error_across": _finite(known.across),
+            "preconditioner": known.preconditioner, "seconds": known.seconds, "made_by": known.made_by,
         },
+        "noise": None if subject.noise is None else noise_facts(subject.noise),
+        "start": None if subject.start is None else start_facts(subject.start),
     }  # fmt: skip
+
+
+def noise_facts(noise: NoiseEstimate) -> dict[str, Any]:
+    """The measured noise as plain values, ready for JSON; what is unknown is None."""
+    names = (
+        "sigma2", "sigma2_error", "exponent", "exponent_error", "trace", "trace_hc", "critical_batch_size",
+        "batch_size", "num_products",
+    )  # fmt: skip
+    octaves = {name: getattr(noise.octaves, name).tolist() for name in ("index", "lower", "sigma2", "error")}
+    return {name: _finite(getattr(noise, name)) for name in names} | {"octaves": octaves}
+
+
+def start_facts(start: StartEstimate) -> dict[str, Any]:
+    """The measured start as plain values, ready for JSON."""
+    octaves = {name: getattr(start.octaves, name).tolist() for name in ("index", "lower", "level", "error")}
+    return {"excess_loss": start.loss, "from": start.source, "octaves": octaves}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _comparison_fields(compared: SpectrumComparison) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class SpectrumEstimate(MeasurementRecord):
         across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|,
             predicted from the standard errors of the octaves.
         between: Largest |ln f/g| between the schedules of single probes, measured; NaN with one probe.
+        preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
     """
 
     spectrum: Spectrum
@@ -275,6 +276,7 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         counted=_distinct(probes),
         across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
         between=distance_between(probes, settings.weight_decay, settings.total_steps),
+        preconditioner=getattr(loop.operator, "preconditioner", ""),
     )
 
 

@@ -46,6 +46,7 @@ class PreconditionedOperator:
         diagonal: Diagonal of P: ``operator.dim`` positive numbers, in the order of the operator's vectors.
         weight_decay: Weight decay ω, not negative: one number, or a tensor with one per entry of ``diagonal``.
         decoupled_weight_decay: Whether the decay is decoupled from the gradient, as in AdamW.
+        preconditioner: Name of the optimizer, for the record of a measurement.
 
     Attributes:
         operator: Operator of H.
@@ -53,6 +54,7 @@ class PreconditionedOperator:
         eigenvalue_shift: Decoupled weight decay to add to every eigenvalue; 0.0 if there is none, or if it is already
             part of the products.
         dim, dtype, device: Those of ``operator``.
+        preconditioner: Name of the optimizer.
 
     Raises:
         ValueError: If ``diagonal`` has another length, is not finite or is not positive; or if ``weight_decay`` is
@@ -71,8 +73,9 @@ class PreconditionedOperator:
         *,
         weight_decay: float | Tensor = 0.0,
         decoupled_weight_decay: bool = False,
+        preconditioner: str = "a diagonal matrix",
     ) -> None:
-        self.operator = operator
+        self.operator, self.preconditioner = operator, preconditioner
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self.diagonal = self._positive(diagonal)
         self._scale = self.diagonal.rsqrt()
@@ -96,6 +99,14 @@ class PreconditionedOperator:
     def transform_displacement(self, displacement: Tensor) -> Tensor:
         """P^(1/2) Δ: a difference of parameters, such as w - w*, in the coordinates x = P^(1/2) w."""
         return self._vector("displacement", displacement) / self._scale
+
+    @property
+    def smallest_decay(self) -> float:
+        """Smallest positive weight decay in the matrix, in its own units; 0.0 if there is none."""
+        if self._added is None:
+            return self.eigenvalue_shift
+        positive = self._added[self._added > 0]
+        return float(positive.min()) if len(positive) else 0.0
 
     def fingerprint(self) -> str:
         """Hash of the operator's fingerprint, the diagonal and the weight decay in the products."""
@@ -156,7 +167,11 @@ def precondition(
     if isinstance(preconditioner, Optimizer) and parameters is not None:
         state = read_optimizer(function, preconditioner, parameters)
         return PreconditionedOperator(
-            operator, state.diagonal, weight_decay=state.weight_decay, decoupled_weight_decay=state.decoupled
+            operator,
+            state.diagonal,
+            weight_decay=state.weight_decay,
+            decoupled_weight_decay=state.decoupled,
+            preconditioner=type(preconditioner).__name__,
         )
     if isinstance(preconditioner, Mapping | list | tuple) and parameters is not None:
         return PreconditionedOperator(operator, _flat(function, preconditioner, parameters))

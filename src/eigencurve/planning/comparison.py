@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.planning.inputs import Inputs, inputs_of, quadratic_of
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.theory.candidates import usual_schedules
 from eigencurve.theory.comparison import Comparison
-from eigencurve.theory.quadratic import NoisyQuadratic
 
 NUMERICALLY_BEST = "numerically best"
 
@@ -18,8 +18,7 @@ NUMERICALLY_BEST = "numerically best"
 def compare_schedules(
     subject: Subject,
     total_steps: int,
-    noise: float = 1.0,
-    initial_error: float = 1.0,
+    inputs: Inputs | None = None,
     momentum: float = 0.0,
     nesterov: bool = False,
     lr: float | None = None,
@@ -32,8 +31,7 @@ def compare_schedules(
     Args:
         subject: Spectrum to compare on.
         total_steps: Number of steps T of every schedule.
-        noise: Gradient noise σ².
-        initial_error: Initial error λ_j (w_0j - w_*j)², the same in every coordinate.
+        inputs: Gradient noise and start of the run. With None, those measured with the spectrum, or else assumed.
         momentum: Momentum of SGD.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
         lr: Peak learning rate of all schedules. With None, each schedule runs at its own best peak rate.
@@ -42,7 +40,7 @@ def compare_schedules(
         own: Further schedules of T steps, by name. Their rates stay unchanged if you pass ``lr``; otherwise they are
             tuned like the others.
     """
-    problem = NoisyQuadratic(subject.spectrum, noise, initial_error, momentum, nesterov)
+    problem = quadratic_of(subject, inputs or inputs_of(subject), momentum, nesterov)
     limit = problem.stable_rate if max_lr is None else max_lr
     peak = limit if lr is None else _check.positive("compare", "lr", lr)
     schedules = {**usual_schedules(subject.spectrum, total_steps, peak), **(own or {})}
@@ -54,9 +52,10 @@ def compare_schedules(
     return problem.compare(with_best, compared.max_lr)
 
 
-def comparison_fields(compared: Comparison) -> dict[str, Any]:
-    """Convert a comparison to plain values, ready for JSON."""
+def comparison_fields(compared: Comparison, inputs: Inputs) -> dict[str, Any]:
+    """Convert a comparison and what it is based on to plain values, ready for JSON."""
     return {
+        **inputs.fields(),
         "total_steps": compared.total_steps,
         "max_lr": compared.max_lr,
         "lower_bound": compared.lower_bound,

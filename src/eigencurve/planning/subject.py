@@ -9,13 +9,13 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from eigencurve import _check
-from eigencurve.spectrum.files import parse_spectrum, spectrum_suffix
+from eigencurve.spectrum.files import SpectrumFile, parse_spectrum, spectrum_suffix
 from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 from eigencurve.spectrum.start import StartEstimate
-from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
+from eigencurve.spectrum.zoo import ZOO, zoo_file
 
 # The default smallest eigenvalue of an assumed power law: a common weight decay.
 USUAL_DECAY = 5e-4
@@ -71,11 +71,10 @@ class Subject:
 
 def zoo_subject(name: str, weight_decay: float | None = None) -> Subject:
     """A spectrum of the zoo. The weight decay defaults to the one it was measured with."""
-    spectrum = _zoo_spectrum(name)
-    entry = ZOO[name]
+    file, entry = _zoo_file(name), ZOO[name]
     decay = entry.weight_decay if weight_decay is None else weight_decay
-    about = f"{entry.network}; {entry.data}"
-    return Subject(name, spectrum, decay, code=f'zoo_spectrum("{name}")', about=about)
+    code, about = f'zoo_spectrum("{name}")', f"{entry.network}; {entry.data}"
+    return Subject(name, file.spectrum, decay, file.measurement, code, about, file.noise, file.start)
 
 
 def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
@@ -106,9 +105,9 @@ def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -
 
 
 @cache
-def _zoo_spectrum(name: str) -> Spectrum:
+def _zoo_file(name: str) -> SpectrumFile:
     """A spectrum of the zoo, read from its file once per process."""
-    return zoo_spectrum(name)
+    return zoo_file(name)
 
 
 def _decay(spectrum: Spectrum, measurement: MeasurementRecord | None, weight_decay: float | None) -> float:

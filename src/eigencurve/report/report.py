@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eigencurve import _check
 from eigencurve.planning.comparison import compare_schedules
+from eigencurve.planning.inputs import Inputs
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Section, paragraph
@@ -25,16 +26,14 @@ class ComparisonSettings:
     """The quadratic problem on which the report compares schedules.
 
     Attributes:
-        noise: Gradient noise σ².
-        initial_error: Initial error, the same in every coordinate.
+        inputs: Gradient noise and start of the run.
         max_lr: Largest learning rate allowed. With None, it is the largest stable one.
         best: Whether to search for the numerically best schedule.
         momentum: Momentum of SGD.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
     """
 
-    noise: float = 1.0
-    initial_error: float = 1.0
+    inputs: Inputs
     max_lr: float | None = None
     best: bool = True
     momentum: float = 0.0
@@ -79,9 +78,9 @@ def _recipe_sections(recipe: Recipe, comparison: ComparisonSettings | None) -> l
     if comparison is not None:
         c = comparison
         compared = compare_schedules(
-            subject, recipe.total_steps, c.noise, c.initial_error, c.momentum, c.nesterov, max_lr=c.max_lr, best=c.best
+            subject, recipe.total_steps, c.inputs, c.momentum, c.nesterov, max_lr=c.max_lr, best=c.best
         )
-        parts.append(comparison_section(subject, compared, c.noise, recipe.lr, c.momentum, c.nesterov))
+        parts.append(comparison_section(subject, compared, c.inputs, recipe.lr, c.momentum, c.nesterov))
     return parts
 
 
@@ -96,7 +95,8 @@ def _recipe_settings(recipe: Recipe, comparison: ComparisonSettings | None) -> d
         known = subject.measurement
         shown |= {"measured by": known.made_by} if known is not None and known.made_by else {}
     if comparison is not None:
-        shown |= {"noise": f"{comparison.noise:g}", "initial error": f"{comparison.initial_error:g}"}
+        inputs = comparison.inputs
+        shown |= {"noise": inputs.noise_text.replace("`", ""), "start": inputs.start_text}
         if comparison.momentum:
             shown |= {"momentum": f"{comparison.momentum:g}{' (Nesterov)' if comparison.nesterov else ''}"}
     return shown

@@ -67,7 +67,10 @@ class Schedule(ABC):
     def factor(self, step: IntArray) -> Array: ...
     def factor(self, step: int | IntArray) -> float | Array:
         """f(t) / f(0), for trainers that multiply their own initial rate."""
-        return self(step) / self(0)
+        first = self(0)
+        if first == 0:
+            _check.refuse("factor", "schedule", "of a first rate above 0", first, "Use the rates themselves: f(t).")
+        return self(step) / first
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain numbers, strings and lists; :func:`schedule_from_dict` restores an equal schedule."""

@@ -26,9 +26,9 @@ class Piecewise(Schedule):
     def __post_init__(self) -> None:
         knots = _check.vector(self.kind, "knots", self.knots)
         rates = _check.vector(self.kind, "rates", self.rates)
-        object.__setattr__(self, "lr", float(rates[0]))
-        if rates[0] <= 0:
-            _check.refuse(self.kind, "rates", "> 0 at the first knot", float(rates[0]))
+        if not (rates > 0).any():
+            _check.refuse(self.kind, "rates", "> 0 at one knot or more", rates)
+        object.__setattr__(self, "lr", float(rates[0] if rates[0] > 0 else rates.max()))
         self._settle(knots=frozen(knots), rates=frozen(rates))
         _check_knots(self)
 
@@ -51,7 +51,7 @@ def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates
     Args:
         total_steps: Total number of steps T.
         knots: Steps in increasing order, from 0 to at least T-1. A single knot makes a constant rate.
-        rates: Rate at each knot, not negative; the first one above 0.
+        rates: Rate at each knot, not negative. If the first one is 0, as in a warmup from 0, ``lr`` is the largest.
 
     Raises:
         ValueError: The knots do not increase or do not cover the run, a rate is negative, or the lengths differ.

@@ -55,6 +55,8 @@ class MeasurementRecord:
         across: Typical distance between the schedules of two such measurements with other probes, as the largest
             |ln f/g|, predicted from the standard errors of the octaves; NaN if unknown.
         between: Largest |ln f/g| between the schedules of single probes of this measurement; NaN with one probe.
+        preconditioner: Optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian
+            or Gauss-Newton matrix itself.
     """
 
     octaves: OctaveShares
@@ -73,6 +75,7 @@ class MeasurementRecord:
     counted: Array = field(default_factory=lambda: frozen(np.zeros(0)))
     across: float = math.nan
     between: float = math.nan
+    preconditioner: str = ""
 
     @property
     def num_probes(self) -> int:
@@ -101,7 +104,7 @@ class MeasurementRecord:
             return ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
         another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
-        between = f"; single probes differ by up to {self.between:.2%}" if self.num_probes > 1 else ""
+        between = "" if math.isnan(self.between) else f"; single probes differ by up to {self.between:.2%}"
         return f"{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
 
     def __repr__(self) -> str:
@@ -110,8 +113,9 @@ class MeasurementRecord:
         return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
     def __str__(self) -> str:
+        metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
-            f"{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
+            f"{metric}{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
             f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
@@ -132,6 +136,7 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
         "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
         "across": _number(measurement.across), "between": _number(measurement.between),
+        "preconditioner": measurement.preconditioner,
     }  # fmt: skip
 
 
@@ -158,9 +163,10 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
-        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the three
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last four
         across=_known(fields.get("across", -1.0)),
         between=_known(fields.get("between", -1.0)),
+        preconditioner=str(fields.get("preconditioner", "")),
     )
 
 

@@ -151,7 +151,7 @@ class NoiseEstimate:
         law = (
             "the exponent of C ~ H^gamma is unknown: too few octaves with enough signal"
             if math.isnan(self.exponent)
-            else f"C ~ H^{self.exponent:.2f} +- {self.exponent_error:.2f}"
+            else f"C ~ H^gamma with gamma = {self.exponent:.2f} +- {self.exponent_error:.2f}"
         )
         return (
             f"{self.num_products} products in {self.seconds:.1f} s, {samples}, {self.num_examples} examples\n"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import as_file, files
+from importlib.resources import files
+from pathlib import Path
 
 from eigencurve import _check
-from eigencurve.spectrum.files import load_spectrum
+from eigencurve.spectrum.files import SpectrumFile, parse_spectrum
 from eigencurve.spectrum.spectrum import Spectrum
 
 
@@ -63,6 +64,11 @@ def zoo_spectrum(name: str) -> Spectrum:
     272474
     >>> f = eigencurve(prepare(spectrum, ZOO["resnet20_cifar10"].weight_decay), total_steps=1000, lr=0.1)
     """
+    return zoo_file(name).spectrum
+
+
+def zoo_file(name: str) -> SpectrumFile:
+    """Load a shipped spectrum with all that was measured with it."""
     _check.choice("zoo_spectrum", "name", name, tuple(ZOO))
-    with as_file(files("eigencurve.spectrum").joinpath("zoo_data", f"{name}.npz")) as path:
-        return load_spectrum(path)
+    content = files("eigencurve.spectrum").joinpath("zoo_data", f"{name}.npz").read_bytes()
+    return parse_spectrum(content, ".npz", Path(f"{name}.npz"))

@@ -10,6 +10,7 @@ import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
 from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.planning.loss_view import LossRow, LossView, loss_view
@@ -67,6 +68,8 @@ def _page(settings: Settings, subject: Subject) -> None:
     curves = curves_view(settings, subject, best)
     _rates(curves, settings)
     _losses(loss_view(*question, curves.compared, settings.scale), settings, question[0].stable_rate)
+    for line in inputs_of(subject, settings.noise).lines:
+        st.caption(line)
     if settings.best and best is None:
         _wait(*question)
     _take(curves, settings)

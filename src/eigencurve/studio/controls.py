@@ -7,11 +7,15 @@ from typing import Any
 
 import streamlit as st
 
+from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import LABELS
 from eigencurve.planning.loss_view import SCALES
 from eigencurve.planning.snippets import TEMPLATES
+from eigencurve.planning.subject import zoo_subject
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.files import SUFFIXES
+from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts
 from eigencurve.studio.source import MOST_MEGABYTES, Upload, read_upload
@@ -45,7 +49,7 @@ DIGITS = (1, 2, 5)
 SLIDER_VALUES = {
     "weight_decay": (0.0, *(float(f"{digit}e{power}") for power in range(-6, 0) for digit in DIGITS)),
     "kappa": tuple(float(f"{digit}e{power}") for power in range(1, 9) for digit in DIGITS),
-    "noise": (0.0, *(float(f"{digit}e{power}") for power in range(-2, 8) for digit in DIGITS)),
+    "noise": (0.0, *(float(f"{digit}e{power}") for power in range(-6, 8) for digit in DIGITS)),
     "beta": (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0),
 }
 # Number of parsed uploads to keep, and for how many seconds.
@@ -79,7 +83,7 @@ def controls() -> tuple[Settings | None, Upload | None]:
     st.header("Schedules", anchor=False)
     _schedule_controls(values)
     st.header("Comparison", anchor=False)
-    _comparison_controls(values)
+    _comparison_controls(values, upload)
     st.session_state["kept"] = values
     try:
         return Settings(**values), upload
@@ -128,13 +132,19 @@ def _radio(label: str, name: str, options: tuple[str, ...], shown: Callable[[str
     return str(chosen)
 
 
-def _slider(label: str, name: str) -> float:
-    """A slider on a logarithmic scale."""
-    options = sorted({*SLIDER_VALUES[name], st.session_state["opened_with"][name]})
+def _slider(label: str, name: str, unset: float = 0.0) -> float:
+    """A slider on a logarithmic scale. It shows ``unset`` if the setting is None."""
+    opened, initial = (unset if value is None else value for value in (_opened_with(name), _initial(name)))
+    options = sorted({*SLIDER_VALUES[name], opened, initial})
     chosen = st.select_slider(
-        label, options, _initial(name), format_func=_slider_label(name), key=_key(name), help=texts.HELP[name]
+        label, options, initial, format_func=_slider_label(name), key=_key(name), help=texts.HELP[name]
     )
     return float(chosen)
+
+
+def _opened_with(name: str) -> Any:
+    """The value of a setting when the page was opened."""
+    return st.session_state["opened_with"][name]
 
 
 def _slider_label(name: str) -> Callable[[float], str]:
@@ -186,7 +196,7 @@ def _run_controls(values: dict[str, Any]) -> None:
     values["lr"] = _number("Initial learning rate", "lr", 1e-12, 0.01)
     kept = st.session_state["kept"]
     free = st.checkbox(
-        "Keep the default final rate", st.session_state["opened_with"]["min_lr"] is None, key="set_free",
+        "Keep the default final rate", _opened_with("min_lr") is None, key="set_free",
         help=texts.HELP["free"],
     )  # fmt: skip
     if not free:
@@ -214,16 +224,46 @@ def _schedule_controls(values: dict[str, Any]) -> None:
     values["allocation"] = _radio("Division of steps", "allocation", ALLOCATIONS, str)
 
 
-def _comparison_controls(values: dict[str, Any]) -> None:
-    values["noise"] = _slider("Gradient noise σ²", "noise")
+def _comparison_controls(values: dict[str, Any], upload: Upload | None) -> None:
+    values["noise"] = _noise_control(*_measured(values, upload))
     _momentum_controls(values)
     values["scale"] = _radio("Peak rate on the quadratic", "scale", SCALES, SCALE_NAMES.__getitem__, across=False)
     values["best"] = st.toggle("Search the best schedule", _initial("best"), key=_key("best"), help=texts.HELP["best"])
 
 
+def _measured(values: dict[str, Any], upload: Upload | None) -> tuple[NoiseEstimate | None, StartEstimate | None]:
+    """The noise and the start that were measured with the chosen spectrum."""
+    if values["source"] == "zoo":
+        subject = zoo_subject(values["zoo"])
+        return subject.noise, subject.start
+    if values["source"] == "upload" and upload is not None:
+        return upload.noise, upload.start
+    return None, None
+
+
+def _noise_control(noise: NoiseEstimate | None, start: StartEstimate | None) -> float | None:
+    """A slider of the noise; if anything was measured, the slider is an alternative to the measured or assumed noise.
+
+    Returns None for the measured noise, or the assumed one if there is none.
+    """
+    label = "Gradient noise σ²"
+    if noise is None and start is None:
+        chosen = _slider(label, "noise", ASSUMED_NOISE)
+        return None if chosen == ASSUMED_NOISE else chosen
+    own, usual = "your own", "assumed" if noise is None else f"measured ({noise.sigma2:.3g})"
+    place = 0 if _opened_with("noise") is None else 1
+    if st.radio(label, (usual, own), place, key="set_noise_choice", help=texts.HELP["noise"], horizontal=True) != own:
+        return None
+    return _slider("Your own σ²", "noise", 1.0 if noise is None else _nearest(SLIDER_VALUES["noise"], noise.sigma2))
+
+
+def _nearest(options: tuple[float, ...], value: float) -> float:
+    return min(options, key=lambda option: abs(option - value))
+
+
 def _momentum_controls(values: dict[str, Any]) -> None:
     """The momentum: none, 0.9 or any other value; with momentum, also whether it is Nesterov's."""
-    before = f"{st.session_state['opened_with']['momentum']:g}"
+    before = f"{_opened_with('momentum'):g}"
     place = MOMENTA.index(before) if before in MOMENTA else len(MOMENTA) - 1
     chosen = st.radio(
         "Momentum", MOMENTA, place, key="set_momentum_choice", help=texts.HELP["momentum"], horizontal=True

@@ -11,7 +11,9 @@ from pathlib import Path, PurePath
 from eigencurve import _check
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
+from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.spectrum.start import StartEstimate
 from eigencurve.studio.state import Settings
 
 # Limits of an upload: size of the file, size of an unpacked archive, and number of eigenvalues that redraw quickly.
@@ -22,10 +24,12 @@ MOST_EIGENVALUES = 20_000
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded spectrum: the file name without folders, and the eigenvalues as measured."""
+    """An uploaded spectrum: the file name without folders, the eigenvalues as measured, and the noise and the start."""
 
     name: str
     spectrum: Spectrum
+    noise: NoiseEstimate | None = None
+    start: StartEstimate | None = None
 
 
 def read_upload(name: str, content: bytes) -> Upload:
@@ -42,11 +46,12 @@ def read_upload(name: str, content: bytes) -> Upload:
         _check.refuse("upload", "file", f"at most {MOST_MEGABYTES} MB", f"{len(content) / (1 << 20):.1f} MB")
     if suffix == ".npz":
         _require_small_archive(content)
-    spectrum = parse_spectrum(content, suffix, Path(plain)).spectrum
+    file = parse_spectrum(content, suffix, Path(plain))
+    spectrum = file.spectrum
     if len(spectrum) > MOST_EIGENVALUES:
         remedy = "Merge neighbouring eigenvalues; the schedule only depends on octaves."
         _check.refuse("upload", "file", f"of at most {MOST_EIGENVALUES:,} eigenvalues", f"{len(spectrum):,}", remedy)
-    return Upload(plain, spectrum)
+    return Upload(plain, spectrum, file.noise, file.start)
 
 
 def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
@@ -67,7 +72,9 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
         _check.refuse("studio", "upload", "a file with a spectrum", "none", "Upload one, or choose another source.")
     else:
         code = f"ec.load_spectrum({json.dumps(upload.name)})"
-        subject = Subject(upload.name, upload.spectrum, settings.weight_decay, code=code)
+        subject = Subject(
+            upload.name, upload.spectrum, settings.weight_decay, code=code, noise=upload.noise, start=upload.start
+        )
     subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject
 

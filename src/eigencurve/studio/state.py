@@ -38,7 +38,7 @@ class Settings:
         min_lr: Final learning rate, or None for the default of each schedule.
         beta: Ratio of the edges of a group; 1 is the limit of fine groups.
         allocation: How steps are divided among groups, ``"sqrt"`` or ``"optimal"``.
-        noise: Gradient noise σ² of the quadratic. Its initial errors are 1.
+        noise: Gradient noise σ² of the quadratic, or None for the measured one; if there is none, it is assumed.
         momentum: Momentum of SGD, on the quadratic and in the generated code.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
         scale: Peak rate on the quadratic: ``"best"`` for each schedule, half the largest stable rate, which is the
@@ -63,7 +63,7 @@ class Settings:
     min_lr: float | None = None
     beta: float = 2.0
     allocation: str = "sqrt"
-    noise: float = 1e4
+    noise: float | None = None
     momentum: float = 0.0
     nesterov: bool = False
     scale: str = "best"
@@ -133,7 +133,7 @@ def _read(name: str, text: str) -> Any:
     if name not in CHECKS:
         raise ValueError(f"studio: there is no setting {_check.shown(name)}. It is ignored.")
     usual = getattr(Settings, name)
-    if name == "min_lr":
+    if name in ("min_lr", "noise"):
         return CHECKS[name](name, None if text == "free" else _number(name, text, float))
     if isinstance(usual, bool):
         return CHECKS[name](name, {"0": False, "1": True}.get(text, text))
@@ -176,8 +176,8 @@ def _count(high: int) -> Callable[[str, Any], int]:
     return check
 
 
-def _last_rate(name: str, value: Any) -> float | None:
-    return None if value is None else _between(0.0, 1e6)(name, value)
+def _none_or_up_to(high: float) -> Callable[[str, Any], float | None]:
+    return lambda name, value: None if value is None else _between(0.0, high)(name, value)
 
 
 def _flag(name: str, value: Any) -> bool:
@@ -202,10 +202,10 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "epochs": _count(MOST_STEPS),
     "steps_per_epoch": _count(MOST_STEPS),
     "lr": _between(1e-12, 1e6),
-    "min_lr": _last_rate,
+    "min_lr": _none_or_up_to(1e6),
     "beta": _between(1.0, 1e6),
     "allocation": _one_of(ALLOCATIONS),
-    "noise": _between(0.0, 1e12),
+    "noise": _none_or_up_to(1e12),
     "momentum": _between(0.0, MOST_MOMENTUM),
     "nesterov": _flag,
     "scale": _one_of(SCALES),

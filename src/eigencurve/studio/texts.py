@@ -28,7 +28,8 @@ HELP = {
     "infinitely fine groups, which gives a smooth curve.",
     "allocation": "How the steps are divided among the groups. “sqrt”: in proportion to the square root of the group's "
     "size, as in the paper. “optimal”: the division that minimises the paper's bound on the noise.",
-    "noise": "Gradient noise σ² of the quadratic on which schedules are compared. All initial errors are 1. Without "
+    "noise": "Gradient noise σ² of the quadratic on which schedules are compared. A file from "
+    "`eigencurve estimate --noise` contains the measured noise of every octave; otherwise σ² is an assumption. Without "
     "noise only the speed matters; with strong noise the end of the schedule matters.",
     "momentum": "Momentum of SGD, on the quadratic and in the generated code. There is no certificate with momentum.",
     "nesterov": "Use Nesterov momentum, as in PyTorch, instead of heavy ball.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eigencurve.planning.inputs import inputs_of, quadratic_of
 from eigencurve.planning.intervals import Interval, intervals_of
 from eigencurve.planning.labels import BEST
 from eigencurve.planning.recipe import Recipe
@@ -43,7 +44,7 @@ def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, fl
     That rate is the largest stable one, 2/L without momentum. If the rates are used as given and are higher, it is the
     given learning rate.
     """
-    problem = NoisyQuadratic(subject.spectrum, settings.noise, 1.0, settings.momentum, settings.nesterov)
+    problem = quadratic_of(subject, inputs_of(subject, settings.noise), settings.momentum, settings.nesterov)
     stable = problem.stable_rate
     return problem, max(stable, settings.lr) if settings.scale == "given" else stable
 

@@ -123,7 +123,7 @@ def block_loss_gradient(nodes: Nodes, counts: IntArray, rates: Array) -> tuple[f
     if nodes.momentum:
         law = (nodes.momentum, nodes.nesterov)
         return momentum_block_loss_and_gradient(*nodes.arrays(), *law, counts, rates, gradient), gradient
-    return block_loss_and_gradient(*nodes.arrays(), counts, rates, gradient), gradient
+    return block_loss_and_gradient(*nodes.arrays(), nodes.noise_power, counts, rates, gradient), gradient
 
 
 def peak_rate(schedule: Schedule) -> float:
@@ -155,7 +155,7 @@ def _advance(nodes: Nodes, bias: Array, variance: Array, blocks: Blocks, part: s
     if nodes.momentum:
         advance_momentum_blocks(lam, noise, nodes.momentum, nodes.nesterov, bias, variance, counts, rates, rises)
     else:
-        advance_blocks(lam, noise, bias[0], variance[0], counts, rates, rises)
+        advance_blocks(lam, noise, nodes.noise_power, bias[0], variance[0], counts, rates, rises)
 
 
 def _halved(

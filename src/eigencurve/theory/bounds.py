@@ -229,6 +229,9 @@ def _plain(function: str, problem: NoisyQuadratic) -> None:
         raise TypeError(_check.sentence(function, "problem", "a NoisyQuadratic", problem))
     if problem.momentum:
         _check.refuse(function, "momentum", "0", problem.momentum, "The paper's bounds are for SGD without momentum.")
+    if problem.noise_power:
+        remedy = "The paper's bounds are for noise that does not depend on the rate."
+        _check.refuse(function, "noise_power", "0", problem.noise_power, remedy)
 
 
 def _steps(function: str, problem: NoisyQuadratic, total_steps: int) -> int:

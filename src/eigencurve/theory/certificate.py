@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, inverse_time
 from eigencurve.schedules.compose import join
-from eigencurve.theory.kernels import SMALLEST
+from eigencurve.theory.kernels import SMALLEST, advance_greedy
 from eigencurve.theory.nodes import Nodes
 
 
@@ -23,6 +25,11 @@ def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
     The minimum increases with e, so the step that is best now is also part of the best run, and a schedule shared by
     all coordinates cannot do better in any of them. In closed form, the error shrinks geometrically while
     :math:`e/(e+\sigma^2) > c`; after that, :math:`1/e` grows by :math:`1/\sigma^2` per step.
+
+    If the noise follows the rate, :math:`\sigma^2\eta^p`, the minimum of :math:`(1-x)^2e + x^{2+p}\sigma^2\lambda^{-p}`
+    increases with e as well, so the same argument holds. The error shrinks geometrically while
+    :math:`e > (1+\tfrac p2)\,\tfrac{c}{1-c}\,\sigma^2\eta_{\max}^p`; after that, every step is computed from below by
+    :func:`~eigencurve.theory.kernels.advance_greedy`. The cost is then up to T times the number of nodes.
     """
     return float(certificates(nodes, np.array([total_steps]), max_lr)[0])
 
@@ -30,15 +37,15 @@ def certificate(nodes: Nodes, total_steps: int, max_lr: float) -> float:
 def certificates(nodes: Nodes, marks: IntArray, max_lr: float) -> Array:
     """The certificate after each of ``marks`` steps (increasing): no schedule has a lower loss at that time."""
     cap = max_lr * nodes.lam
-    at_cap = _steps_at_cap(nodes, cap, int(marks[-1]))
+    capped = _at_rate(nodes, max_lr)
+    at_cap = _steps_at_cap(capped, cap, int(marks[-1]))
+    times = marks[:, None].astype(np.float64)
+    held = np.minimum(at_cap, times)
+    left = times - held
     bounds = np.empty(len(marks))
-    for i, steps in enumerate(marks.tolist()):
-        held = np.minimum(at_cap, steps)
-        error = _after_cap(nodes, cap, held)
-        left = steps - held
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            free = np.where(nodes.noise > 0, error / (1 + left * error / nodes.noise), 0.0)
-        bounds[i] = 0.5 * float(nodes.weights @ np.where(left > 0, free, error))
+    for i, free in enumerate(_after_release(nodes, _after_cap(capped, cap, at_cap), left)):
+        error = _after_cap(capped, cap, held[i])
+        bounds[i] = 0.5 * float(nodes.weights @ np.where(left[i] > 0, free, error))
     return bounds
 
 
@@ -48,10 +55,11 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
     .. math:: \eta_t = \min\Bigl(\eta_{\max},\; \frac{1}{\lambda\,(1 + \sigma^2/e_k + t - k)}\Bigr)
 
     where k is the first step at which :math:`e_k/(e_k+\sigma^2)`, the best step, is at most :math:`\eta_{\max}\lambda`.
-    If all eigenvalues are equal, its loss is the certificate. Momentum is ignored.
+    If all eigenvalues are equal, its loss is the certificate. Momentum is ignored. If the noise follows the rate, the
+    schedule is the best for noise that stays at its level at ``max_lr``, and only a candidate for a search.
     """
-    at = slice(node, node + 1)
-    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], nodes.noise[at], momentum=0.0)
+    at, level = slice(node, node + 1), max_lr**nodes.noise_power
+    one = Nodes(nodes.lam[at], nodes.weights[at], nodes.error[at], level * nodes.noise[at], momentum=0.0)
     cap = max_lr * one.lam
     held = int(_steps_at_cap(one, cap, total_steps)[0])
     if held == total_steps:
@@ -68,10 +76,15 @@ def greedy_schedule(nodes: Nodes, node: int, total_steps: int, max_lr: float) ->
     return join([constant(held, max_lr), tail]) if held else tail
 
 
+def _at_rate(nodes: Nodes, rate: float) -> Nodes:
+    """The nodes with the noise levels of a step at ``rate``."""
+    return replace(nodes, noise=nodes.noise * rate**nodes.noise_power)
+
+
 def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
     """The number of steps for which the cap is binding in each coordinate."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        enough = np.where(cap < 1, cap / (1 - cap) * nodes.noise, np.inf)
+        enough = np.where(cap < 1, (1 + 0.5 * nodes.noise_power) * cap / (1 - cap) * nodes.noise, np.inf)
         rest = cap / (2 - cap) * nodes.noise
         # e - rest shrinks by the factor (1 - cap)² per step, and rest < enough
         count = np.ceil(np.log((enough - rest) / (nodes.error - rest)) / (2 * np.log1p(-cap)))
@@ -87,3 +100,17 @@ def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:
         moved = rest + (nodes.error - rest) * np.exp(2 * count * np.log1p(-np.minimum(cap, 1.0)))
     # The recursion flushes such errors to zero; the bound must do the same to stay below it.
     return np.where(count > 0, np.where(moved < 10 * SMALLEST, 0.0, moved), nodes.error)
+
+
+def _after_release(nodes: Nodes, error: Array, counts: Array) -> Iterator[Array]:
+    """The errors after the steps of each row of ``counts`` without a cap, from ``error``; the rows increase."""
+    if nodes.noise_power:
+        now, noise, done = error.copy(), nodes.noise * nodes.lam**-nodes.noise_power, np.zeros(len(nodes))
+        for count in counts:
+            advance_greedy(now, noise, nodes.noise_power, (count - done).astype(np.int64))
+            done = count
+            yield now
+        return
+    for count in counts:
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            yield np.where(nodes.noise > 0, error / (1 + count * error / nodes.noise), 0.0)

@@ -25,6 +25,14 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 VANISHED = -700.0
 # If n |x (2 - x)| is smaller, the change of the rate within a block adds less than the rounding error.
 SMALLEST_LAG = 1e-6
+# Each step of a lower bound is lowered by this relative amount, which exceeds its rounding error.
+ROUNDING = 8 * float(np.finfo(np.float64).eps)
+# A best step x is precise enough if the error of its lower bound, relative to the bound, is below this.
+PRECISE = 1e-17
+# Largest number of Newton iterations per step; the bound holds after any number of them.
+MAX_NEWTON = 50
+# If the noise exceeds the error by this factor, the best step is below 1e-30, and the error stays the same.
+HOPELESS = 1e150
 # Closer than this to x = 2, the largest stable step, the derivative is taken at x = 2: the formula would cancel.
 NEAR_LIMIT = 1e-7
 
@@ -55,17 +63,18 @@ def equal_steps(x: float, count: int) -> tuple[float, float, float]:
 
 
 @compiled(fast=False)
-def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array) -> None:
+def advance(lam: Array, noise: Array, noise_power: float, bias: Array, variance: Array, rates: Array) -> None:
     r"""Take the bias and variance of every eigenvalue through the steps of ``rates``, in place.
 
     .. math:: b_j \leftarrow (1-\eta\lambda_j)^2 b_j, \qquad
-              v_j \leftarrow (1-\eta\lambda_j)^2 v_j + (\eta\lambda_j)^2\sigma_j^2
+              v_j \leftarrow (1-\eta\lambda_j)^2 v_j + (\eta\lambda_j)^2\sigma_j^2\eta^p
 
-    A run of equal rates is taken in one step; see :func:`equal_steps`.
+    p is ``noise_power``. A run of equal rates is taken in one step; see :func:`equal_steps`.
     """
     start = 0
     while start < len(rates):
         eta = rates[start]
+        level = eta**noise_power
         stop = start + 1
         while stop < len(rates) and rates[stop] == eta:
             stop += 1
@@ -78,32 +87,42 @@ def advance(lam: Array, noise: Array, bias: Array, variance: Array, rates: Array
                     keep = (1 - x) * (1 - x)
                     b = keep * bias[j]
                     bias[j] = 0.0 if b < SMALLEST else b
-                    variance[j] = keep * variance[j] + x * x * noise[j]
+                    variance[j] = keep * variance[j] + x * x * (level * noise[j])
         else:
             for j in range(len(lam)):
                 log_keep, _, added = equal_steps(eta * lam[j], count)
                 keep = np.exp(log_keep)
                 b = keep * bias[j]
                 bias[j] = 0.0 if b < SMALLEST else b
-                variance[j] = keep * variance[j] + added * noise[j]
+                variance[j] = keep * variance[j] + added * (level * noise[j])
 
 
 @compiled(fast=True)
 def advance_blocks(
-    lam: Array, noise: Array, bias: Array, variance: Array, counts: IntArray, rates: Array, rises: Array
+    lam: Array,
+    noise: Array,
+    noise_power: float,
+    bias: Array,
+    variance: Array,
+    counts: IntArray,
+    rates: Array,
+    rises: Array,
 ) -> None:
     r"""Take the bias and variance of every eigenvalue through blocks of steps, in place.
 
     .. math:: b \leftarrow K b, \qquad v \leftarrow K v + \sigma^2\Bigl[g(1-K)
               + \delta\Bigl(\tfrac{n-1}2(1+K) + K - k\,\frac{1-K}{1-k}\Bigr)\Bigr]
 
-    for a block of n steps, where x is the block's mean rate times λ, :math:`k = (1-x)^2`, :math:`K = k^n`,
-    :math:`g = x/(2-x)` is the stationary variance of a constant rate (divided by σ²), and g rises by δ per step. This
-    follows from :math:`v_{t+1} - g_t = k(v_t - g_t)`, which is exact. It neglects the change of k and δ within a block.
+    for a block of n steps, where x is the block's mean rate η times λ, :math:`k = (1-x)^2`, :math:`K = k^n`,
+    :math:`g = \eta^p x/(2-x)` is the stationary variance of a constant rate (divided by σ²), and g rises by δ per step,
+    which is the change of the rate per step times :math:`dg/d\eta = \lambda\eta^p\,(2+p(2-x))/(2-x)^2`. This follows
+    from :math:`v_{t+1} - \sigma^2g_t = k(v_t - \sigma^2g_t)`, which is exact. It neglects the change of k and δ within
+    a block.
 
     Args:
         lam: Eigenvalues λ_j.
         noise: Noise levels σ_j².
+        noise_power: Power p of the rate in the noise.
         bias: Bias of each eigenvalue, updated.
         variance: Variance of each eigenvalue, updated.
         counts: Number of steps n of each block.
@@ -112,6 +131,7 @@ def advance_blocks(
     """
     for block in range(len(counts)):
         n, eta = counts[block], rates[block]
+        level = eta**noise_power
         slope = rises[block] / max(n - 1, 1)
         for j in range(len(lam)):
             x = eta * lam[j]
@@ -123,19 +143,21 @@ def advance_blocks(
                 keep = np.exp(log_keep) if log_keep > VANISHED else 0.0
                 gap = x * (2 - x)
                 if slope != 0 and n * abs(gap) > SMALLEST_LAG:
-                    delta = 2 * lam[j] * slope / ((2 - x) * (2 - x))
+                    delta = (2 + noise_power * (2 - x)) * lam[j] * slope / ((2 - x) * (2 - x))
                     added += delta * (0.5 * (n - 1) * (1 + keep) + keep - k * lost / gap)
             b = keep * bias[j]
             bias[j] = 0.0 if b < SMALLEST else b
-            variance[j] = keep * variance[j] + added * noise[j]
+            variance[j] = keep * variance[j] + added * (level * noise[j])
 
 
 @compiled(fast=True)
-def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, rates: Array, gradient: Array) -> float:
+def loss_and_gradient(
+    lam: Array, weights: Array, error: Array, noise: Array, noise_power: float, rates: Array, gradient: Array
+) -> float:
     r"""The loss ½ Σ w_j e_j after all steps; its derivative in every rate is written into ``gradient``.
 
-    .. math:: \frac{\partial}{\partial\eta_t} = \sum_j a_j\bigl(-2\lambda_j(1-x_j)e_j + 2x_j\lambda_j\sigma_j^2\bigr),
-              \qquad a_j \leftarrow (1-x_j)^2 a_j
+    .. math:: \frac{\partial}{\partial\eta_t} = \sum_j a_j\lambda_j\bigl(-2(1-x_j)e_j
+              + (2+p)\,x_j\sigma_j^2\eta_t^p\bigr), \qquad a_j \leftarrow (1-x_j)^2 a_j
 
     computed backwards from :math:`a_j = w_j/2` at the end. The errors :math:`e_j` are stored every √T steps and
     recomputed in between, so memory grows as √T.
@@ -145,28 +167,29 @@ def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, ra
     segments = (steps + length - 1) // length
     marks = np.empty((segments, nodes))
     trail = np.empty((length, nodes))
+    levels = rates**noise_power
     e = error.copy()
     for t in range(steps):
         if t % length == 0:
             marks[t // length] = e
-        eta = rates[t]
+        eta, level = rates[t], levels[t]
         for j in range(nodes):
-            e[j] = next_error(e[j], eta * lam[j], noise[j])
+            e[j] = next_error(e[j], eta * lam[j], level * noise[j])
     adjoint = 0.5 * weights
     loss = np.sum(adjoint * e)
     for segment in range(segments - 1, -1, -1):
         first, last = segment * length, min(steps, (segment + 1) * length)
         trail[0] = marks[segment]
         for t in range(first, last - 1):
-            eta = rates[t]
+            eta, level = rates[t], levels[t]
             for j in range(nodes):
-                trail[t - first + 1, j] = next_error(trail[t - first, j], eta * lam[j], noise[j])
+                trail[t - first + 1, j] = next_error(trail[t - first, j], eta * lam[j], level * noise[j])
         for t in range(last - 1, first - 1, -1):
-            eta = rates[t]
+            eta, level = rates[t], (1 + 0.5 * noise_power) * levels[t]
             slope = 0.0
             for j in range(nodes):
                 x = eta * lam[j]
-                slope += adjoint[j] * lam[j] * (x * noise[j] - (1 - x) * trail[t - first, j])
+                slope += adjoint[j] * lam[j] * (x * (level * noise[j]) - (1 - x) * trail[t - first, j])
                 keep = (1 - x) * (1 - x) * adjoint[j]
                 adjoint[j] = 0.0 if keep < SMALLEST else keep
             gradient[t] = 2 * slope
@@ -175,40 +198,94 @@ def loss_and_gradient(lam: Array, weights: Array, error: Array, noise: Array, ra
 
 @compiled(fast=True)
 def block_loss_and_gradient(
-    lam: Array, weights: Array, error: Array, noise: Array, counts: IntArray, rates: Array, gradient: Array
+    lam: Array,
+    weights: Array,
+    error: Array,
+    noise: Array,
+    noise_power: float,
+    counts: IntArray,
+    rates: Array,
+    gradient: Array,
 ) -> float:
     r"""Like :func:`loss_and_gradient`, for blocks of steps with one rate each.
 
-    .. math:: e \leftarrow K e + \sigma^2 g (1-K), \qquad
-              \frac{\partial}{\partial x} = K'(e - \sigma^2 g) + \sigma^2 g'(1-K), \qquad a \leftarrow K a
+    .. math:: e \leftarrow K e + \sigma^2\eta^p g (1-K), \qquad
+              \frac{\partial}{\partial x} = K'(e - \sigma^2\eta^p g) + \sigma^2\eta^p\Bigl(g' + \frac{p}{x}g\Bigr)(1-K),
+              \qquad a \leftarrow K a
 
     with :math:`K = (1-x)^{2n}`, :math:`g = x/(2-x)`, :math:`x = \eta\lambda_j` and the adjoint a, which is w/2 at the
     end.
     """
     blocks, nodes = len(counts), len(lam)
     trail, kept = np.empty((blocks, nodes)), np.empty((blocks, nodes))
+    levels = rates**noise_power
     e = error.copy()
     for block in range(blocks):
-        n, eta = counts[block], rates[block]
+        n, eta, level = counts[block], rates[block], levels[block]
         for j in range(nodes):
             trail[block, j] = e[j]
             log_keep, _, added = equal_steps(eta * lam[j], n)
             kept[block, j] = np.exp(log_keep) if log_keep > VANISHED else 0.0
-            e[j] = kept[block, j] * e[j] + added * noise[j]
+            e[j] = kept[block, j] * e[j] + added * (level * noise[j])
     adjoint = 0.5 * weights
     loss = np.sum(adjoint * e)
     for block in range(blocks - 1, -1, -1):
-        n, eta = counts[block], rates[block]
+        n, eta, level = counts[block], rates[block], levels[block]
         total = 0.0
         for j in range(nodes):
             x, keep = eta * lam[j], kept[block, j]
             steeper = 0.0 if x == 1 else -2 * n * keep / (1 - x)
             if abs(2 - x) < NEAR_LIMIT:
-                added = 2 * x * n + x * x * n * (n - 1)
+                added, per_x = 2 * x * n + x * x * n * (n - 1), x * n
             else:
-                added = 2 * (1 - keep) / ((2 - x) * (2 - x)) - x / (2 - x) * steeper
-            total += adjoint[j] * lam[j] * (steeper * trail[block, j] + added * noise[j])
+                added, per_x = 2 * (1 - keep) / ((2 - x) * (2 - x)) - x / (2 - x) * steeper, (1 - keep) / (2 - x)
+            added += noise_power * per_x
+            total += adjoint[j] * lam[j] * (steeper * trail[block, j] + added * (level * noise[j]))
             a = keep * adjoint[j]
             adjoint[j] = 0.0 if a < SMALLEST else a
         gradient[block] = total
     return loss
+
+
+@compiled(fast=False)
+def advance_greedy(error: Array, noise: Array, noise_power: float, counts: IntArray) -> None:
+    r"""Let every coordinate take n steps, each the best for it alone, and lower-bound its error, in place.
+
+    .. math:: e \leftarrow \min_x\,(1-x)^2e + x^{2+p}s, \qquad
+              h(x) = w + x - 1 = 0, \qquad w = \frac{(2+p)\,s}{2e}\,x^{1+p}
+
+    h is half the derivative divided by e. It is increasing and convex, so Newton's method converges from every x in
+    (0, 1]. It starts from the last step, moved by :math:`\frac{d\ln x}{d\ln e} = \frac{w}{(1+p)w+x}`, which is often
+    precise enough as it is. The second derivative of the objective is at least 2e, so for any x
+
+    .. math:: \min \ge e\,\Bigl((1-x)^2 + \frac{2xw}{2+p} - h(x)^2\Bigr)
+
+    which is what a step returns, less ``ROUNDING``: a lower bound although x is approximate.
+
+    Args:
+        error: Error e of each coordinate, updated.
+        noise: The s of each coordinate, σ² λ^-p.
+        noise_power: Power p of the rate in the noise.
+        counts: Number of steps n of each coordinate.
+    """
+    q, share = 1 + noise_power, 2 / (2 + noise_power)
+    for j in range(len(error)):
+        x = 1.0
+        for step in range(counts[j]):
+            ratio = noise[j] / (share * error[j])
+            if not ratio < HOPELESS:
+                break
+            if step == 0 and ratio > 1:
+                x = ratio ** (-1 / q)
+            bound, w = 0.0, 0.0
+            for _ in range(MAX_NEWTON):
+                w = ratio * x**q
+                h = w + x - 1
+                bound = (1 - x) * (1 - x) + share * x * w - h * h
+                if h * h <= PRECISE * bound:
+                    break
+                x -= h / (q * w / x + 1)
+            e = error[j] * max(bound, 0.0) * (1 - ROUNDING)
+            error[j] = 0.0 if e < SMALLEST else e
+            power, fall = w / (q * w + x), 1 - bound
+            x *= 1 - power * fall * (1 + 0.5 * (1 - power) * fall)  # bound**power

@@ -29,6 +29,7 @@ class Nodes:
         noise: Noise levels σ_j².
         momentum: Momentum m of SGD.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball.
+        noise_power: Power p of the rate in the noise: in a step at rate η its level is σ_j² η^p.
     """
 
     lam: Array
@@ -37,6 +38,7 @@ class Nodes:
     noise: Array
     momentum: float
     nesterov: bool = False
+    noise_power: float = 0.0
 
     def __len__(self) -> int:
         return len(self.lam)
@@ -56,10 +58,13 @@ class Nodes:
         return np.array(self.lam), np.array(self.weights), np.array(self.error), np.array(self.noise)
 
 
-def nodes_of(spectrum: Spectrum, noise: Array, error: Array, momentum: float, nesterov: bool = False) -> Nodes:
+def nodes_of(
+    spectrum: Spectrum, noise: Array, error: Array, momentum: float, nesterov: bool = False, noise_power: float = 0.0
+) -> Nodes:
     """The eigenvalues of ``spectrum`` with a positive share, with their noise and initial error."""
     used = spectrum.weights > 0
-    return Nodes(spectrum.eigenvalues[used], spectrum.weights[used], error[used], noise[used], momentum, nesterov)
+    lam, weights = spectrum.eigenvalues[used], spectrum.weights[used]
+    return Nodes(lam, weights, error[used], noise[used], momentum, nesterov, noise_power)
 
 
 def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArray]:

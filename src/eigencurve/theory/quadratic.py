@@ -33,6 +33,9 @@ from eigencurve.theory.simulation import Simulation, simulate
 from eigencurve.theory.stability import largest_stable_rate
 from eigencurve.theory.tuning import tune
 
+# Largest power of the rate in the noise. The edge of stability gives γ/(1-γ), which is 3 for γ = 0.75.
+LARGEST_POWER = 4.0
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class NoisyQuadratic:
@@ -55,6 +58,17 @@ class NoisyQuadratic:
     Assumes that the noise in coordinate j has variance exactly :math:`\sigma_j^2\lambda_j` and is independent of w and
     of other steps. This is the equality case of the paper's assumption.
 
+    With ``noise_power`` p, the noise level in a step at rate η is :math:`\sigma_j^2\eta^p`:
+
+    .. math:: e_j \leftarrow (1-\eta_t\lambda_j)^2 e_j + \eta_t^2\lambda_j^2\sigma_j^2\eta_t^p
+
+    This describes training at the edge of stability, where the curvature adapts to the rate. Suppose the curvature is
+    :math:`\lambda(\eta) = \lambda(\eta/\eta_0)^{-\gamma}` with γ < 1, and the noise has variance
+    :math:`\sigma^2\lambda(\eta)`. Then :math:`\eta\lambda(\eta) = \tilde\eta\lambda` with the effective rate
+    :math:`\tilde\eta = \eta_0(\eta/\eta_0)^{1-\gamma}`, and the error, measured at the fixed curvature λ, follows this
+    recursion in :math:`\tilde\eta` with :math:`p = \gamma/(1-\gamma)` and the noise level
+    :math:`\sigma^2\eta_0^{-p}` in place of σ².
+
     Args:
         spectrum: Positive spectrum, from :func:`prepare`.
         noise: Noise levels σ_j² >= 0: one number, one for each of ``spectrum.eigenvalues`` in the same order, or a
@@ -63,10 +77,12 @@ class NoisyQuadratic:
             :class:`StartEstimate`.
         momentum: Momentum m, with 0 <= m < 1.
         nesterov: Whether it is Nesterov momentum; otherwise heavy ball. It needs momentum > 0, as in PyTorch.
+        noise_power: Power p of the rate in the noise, with 0 <= p <= 4; 0 is noise that does not depend on the rate.
+            It needs momentum = 0.
 
     Raises:
         ValueError: A value is negative or infinite, there are too many or too few of them, the spectrum is not
-            positive, or ``nesterov`` is set without momentum.
+            positive, ``nesterov`` is set without momentum, or ``noise_power`` with it.
 
     Reference: arXiv:2110.14109, Section 2, Eq. (proc_j).
 
@@ -81,6 +97,7 @@ class NoisyQuadratic:
     initial_error: Array
     momentum: float
     nesterov: bool
+    noise_power: float
 
     def __init__(
         self,
@@ -89,6 +106,7 @@ class NoisyQuadratic:
         initial_error: float | ArrayLike | StartEstimate = 1.0,
         momentum: float = 0.0,
         nesterov: bool = False,
+        noise_power: float = 0.0,
     ) -> None:
         if not isinstance(spectrum, Spectrum):
             raise TypeError(_check.sentence("NoisyQuadratic", "spectrum", "a Spectrum", spectrum))
@@ -98,6 +116,12 @@ class NoisyQuadratic:
             _check.refuse("NoisyQuadratic", "momentum", "< 1", kept)
         if nesterov and not kept:
             _check.refuse("NoisyQuadratic", "momentum", "> 0 with nesterov=True", kept)
+        power = _check.at_least("NoisyQuadratic", "noise_power", noise_power, 0.0)
+        if power > LARGEST_POWER:
+            _check.refuse("NoisyQuadratic", "noise_power", f"<= {LARGEST_POWER:g}", power)
+        if power and kept:
+            remedy = "Noise that follows the rate is available for SGD without momentum."
+            _check.refuse("NoisyQuadratic", "noise_power", f"0 with momentum = {kept:g}", power, remedy)
         lam = spectrum.eigenvalues
         levels = noise.levels(lam) if isinstance(noise, NoiseEstimate) else noise
         errors = initial_error.errors(lam) if isinstance(initial_error, StartEstimate) else initial_error
@@ -106,11 +130,12 @@ class NoisyQuadratic:
         object.__setattr__(self, "initial_error", _per_eigenvalue("initial_error", errors, len(spectrum)))
         object.__setattr__(self, "momentum", kept)
         object.__setattr__(self, "nesterov", bool(nesterov))
+        object.__setattr__(self, "noise_power", power)
 
     @property
     def nodes(self) -> Nodes:
         """The coordinates with a positive share of the spectrum."""
-        return nodes_of(self.spectrum, self.noise, self.initial_error, self.momentum, self.nesterov)
+        return nodes_of(self.spectrum, self.noise, self.initial_error, *self._law)
 
     @property
     def stable_rate(self) -> float:
@@ -229,26 +254,31 @@ class NoisyQuadratic:
         rate = _check.positive(function, "max_lr", max_lr, f"The largest stable rate is {self.stable_rate:g}.")
         return steps, rate
 
+    @property
+    def _law(self) -> tuple[float, bool, float]:
+        return self.momentum, self.nesterov, self.noise_power
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, NoisyQuadratic)
             and self.spectrum == other.spectrum
-            and (self.momentum, self.nesterov) == (other.momentum, other.nesterov)
+            and self._law == other._law
             and np.array_equal(self.noise, other.noise)
             and np.array_equal(self.initial_error, other.initial_error)
         )
 
     def __hash__(self) -> int:
         arrays = self.noise.tobytes(), self.initial_error.tobytes()
-        return hash((self.spectrum, *arrays, self.momentum, self.nesterov))
+        return hash((self.spectrum, *arrays, *self._law))
 
     def __repr__(self) -> str:
         noise, error = _shown(self.noise), _shown(self.initial_error)
-        momentum = f"momentum={self.momentum:g}" + (", nesterov=True" if self.nesterov else "")
-        return f"NoisyQuadratic({self.spectrum!r}, noise={noise}, initial_error={error}, {momentum})"
+        law = f"momentum={self.momentum:g}" + (", nesterov=True" if self.nesterov else "")
+        law += f", noise_power={self.noise_power:g}" if self.noise_power else ""
+        return f"NoisyQuadratic({self.spectrum!r}, noise={noise}, initial_error={error}, {law})"
 
     def __reduce__(self) -> tuple[type[NoisyQuadratic], tuple[Any, ...]]:
-        return type(self), (self.spectrum, self.noise, self.initial_error, self.momentum, self.nesterov)
+        return type(self), (self.spectrum, self.noise, self.initial_error, *self._law)
 
 
 def _per_eigenvalue(argument: str, value: Any, count: int) -> Array:

@@ -142,7 +142,7 @@ def loss_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
     if nodes.momentum:
         law = (nodes.momentum, nodes.nesterov)
         return momentum_loss_and_gradient(*nodes.arrays(), *law, rates, gradient), gradient
-    return loss_and_gradient(*nodes.arrays(), rates, gradient), gradient
+    return loss_and_gradient(*nodes.arrays(), nodes.noise_power, rates, gradient), gradient
 
 
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
@@ -177,7 +177,7 @@ def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[n
     """For each node, whether its error is finite and has not grown by more than ``GROWTH_LIMIT``."""
     with np.errstate(over="ignore", invalid="ignore"):
         error = bias + variance
-        return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * (nodes.error + nodes.noise)))
+        return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * _size(nodes)))
 
 
 def initial_state(nodes: Nodes) -> tuple[Array, Array]:
@@ -194,7 +194,12 @@ def _advance(nodes: Nodes, bias: Array, variance: Array, rates: Array) -> None:
         return
     for start in range(0, len(lam), BLOCK):
         part = slice(start, start + BLOCK)
-        advance(lam[part], noise[part], bias[0, part], variance[0, part], rates)
+        advance(lam[part], noise[part], nodes.noise_power, bias[0, part], variance[0, part], rates)
+
+
+def _size(nodes: Nodes) -> Array:
+    """The size of an error that has not grown: the initial error plus the noise at the largest stable rate."""
+    return np.asarray(nodes.error + nodes.noise * nodes.stable_rate**nodes.noise_power)
 
 
 def _require_bounded(nodes: Nodes, bias: Array, variance: Array, step: int) -> None:
@@ -202,6 +207,6 @@ def _require_bounded(nodes: Nodes, bias: Array, variance: Array, step: int) -> N
     if bounded.all():
         return
     with np.errstate(over="ignore", invalid="ignore"):
-        growth = np.nan_to_num((bias + variance) / (nodes.error + nodes.noise), nan=np.inf, posinf=np.inf)
+        growth = np.nan_to_num((bias + variance) / _size(nodes), nan=np.inf, posinf=np.inf)
     growth[bounded] = -1.0
     raise divergence(nodes, float(nodes.lam[len(nodes) - 1 - int(np.argmax(growth[::-1]))]), step)

@@ -43,7 +43,7 @@ class Simulation:
 def simulate(nodes: Nodes, schedule: Schedule, seed: int, num_replicas: int) -> Simulation:
     r"""Run SGD on :math:`f(w) = \tfrac12\sum_j\lambda_j w_j^2` from :math:`w_{0j} = \sqrt{e_j/\lambda_j}`.
 
-    .. math:: g = \lambda w - n, \quad n \sim N(0, \sigma^2\lambda), \qquad v \leftarrow mv + g, \qquad
+    .. math:: g = \lambda w - n, \quad n \sim N(0, \sigma^2\lambda\,\eta_t^p), \qquad v \leftarrow mv + g, \qquad
               w \leftarrow w - \eta_t v \quad\text{or, with Nesterov momentum,}\quad w \leftarrow w - \eta_t(g + mv)
 
     Raises:
@@ -65,7 +65,8 @@ def _run(nodes: Nodes, schedule: Schedule, generator: np.random.Generator, num_r
     w = np.tile(np.sqrt(nodes.error / lam), (num_replicas, 1))
     velocity = np.zeros_like(w)
     for step in range(schedule.total_steps):
-        gradient = lam * w - scale * generator.standard_normal(w.shape)
+        level = schedule(step) ** (0.5 * nodes.noise_power)
+        gradient = lam * w - level * scale * generator.standard_normal(w.shape)
         velocity = nodes.momentum * velocity + gradient
         w = w - schedule(step) * (gradient + nodes.momentum * velocity if nodes.nesterov else velocity)
     return np.asarray(0.5 * (w * w) @ (nodes.weights * lam))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from eigencurve.figures.losses import losses_figure
 from eigencurve.figures.rates import rates_figure
 from eigencurve.planning.comparison import NUMERICALLY_BEST
+from eigencurve.planning.inputs import Inputs
 from eigencurve.planning.subject import Subject
-from eigencurve.report.page import Markup, Section, figure, note, paragraph, table
+from eigencurve.report.page import Markup, Section, figure, note, paragraph, table, tag
 from eigencurve.report.svg import inline_svg
 from eigencurve.theory.comparison import Comparison, ComparisonRow
 from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
@@ -15,14 +16,14 @@ MOST_CURVES = 6
 
 
 def comparison_section(
-    subject: Subject, compared: Comparison, noise: float, lr: float, momentum: float = 0.0, nesterov: bool = False
+    subject: Subject, compared: Comparison, inputs: Inputs, lr: float, momentum: float = 0.0, nesterov: bool = False
 ) -> Section:
     """Build the section that compares schedules.
 
     Args:
         subject: Spectrum that the schedules are compared on.
         compared: Expected losses of the schedules.
-        noise: Gradient noise σ² of the comparison.
+        inputs: Gradient noise and start of the comparison.
         lr: Peak learning rate of the schedule that the report is about.
         momentum: Momentum of SGD in the comparison.
         nesterov: Whether it is Nesterov momentum.
@@ -38,12 +39,14 @@ def comparison_section(
         if compared.lower_bound is not None
         else "There is no certificate with momentum: how much a better schedule could gain is not known."
     )
+    own = "" if inputs.measured_noise is None else " The measured noise has its own σ² in every octave."
     blocks = [
         paragraph(
-            "On a quadratic loss with this spectrum and gradient noise of covariance σ²H"
-            f" (σ² = {noise:g}), the expected final loss of SGD{kind} can be computed exactly for any schedule. Each"
-            f" schedule runs at its best peak rate up to {compared.max_lr:.4g}. {certificate}"
-        )
+            "On a quadratic loss with this spectrum and gradient noise of covariance σ²H, the expected final loss of"
+            f" SGD{kind} can be computed exactly for any schedule. Each schedule runs at its best peak rate up to"
+            f" {compared.max_lr:.4g}. {certificate}{own}"
+        ),
+        *(paragraph(*_with_commands(line)) for line in inputs.lines),
     ]
     if lr > limit:
         blocks.append(
@@ -57,6 +60,11 @@ def comparison_section(
     return Section(
         "Comparison with other schedules", [*blocks, _figure(compared), _table(compared), _best_rates(compared)]
     )
+
+
+def _with_commands(text: str) -> list[str]:
+    """The parts of ``text``; those in backticks become code."""
+    return [tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`"))]
 
 
 def _finite(compared: Comparison) -> list[ComparisonRow]:

@@ -99,7 +99,9 @@ def _origin(subject: Subject) -> str:
     known = subject.measurement
     if known is None:
         return "The file of this spectrum does not record how it was measured, so there are no error bars."
-    text = f"Measured with {known.num_products} Hessian products, {known.num_distinct} distinct nodes; {known.why}."
+    metric = f" in the metric of {known.preconditioner}, P^(-1/2) H P^(-1/2)," if known.preconditioner else ""
+    nodes = f"{known.num_products} Hessian products, {known.num_distinct} distinct nodes"
+    text = f"Measured{metric} with {nodes}; {known.why}."
     if subject.octaves is None:
         text += f" Its error bars are not shown, because they belong to another weight decay ({known.weight_decay:g})."
     return text

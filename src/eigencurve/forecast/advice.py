@@ -1,0 +1,113 @@
+"""What the logged runs cannot answer, and which short additional run would help most."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from eigencurve._arrays import Array
+from eigencurve.forecast.outlook import FittedRuns
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.classic import constant, cosine, linear, wsd
+from eigencurve.schedules.compose import join, warmup
+
+# The effect of a decay is unknown if its standard deviation exceeds this fraction of it.
+UNKNOWN = 0.5
+# An additional run counts as this many independent losses, each with the standard deviation of the model's error.
+NEW_POINTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class NextRun:
+    """A short additional run.
+
+    Attributes:
+        schedule: Its whole schedule.
+        branch_step: Step of the checkpoint that it starts from.
+        num_steps: Number of steps to train from there.
+        reason: What to do, in one sentence.
+        narrower: Factor by which it would shrink the standard deviation of a forecast, on average.
+    """
+
+    schedule: Schedule
+    branch_step: int
+    num_steps: int
+    reason: str
+    narrower: float
+
+
+def doubts(fitted: FittedRuns) -> tuple[str, ...]:
+    """What the logged runs cannot answer, one sentence each."""
+    logged, found = fitted.logged, []
+    if math.isinf(logged.decay):
+        found.append("No logged run lowers its rate, so the runs contain no information about decay.")
+    elif _decay_error(fitted) > UNKNOWN:
+        found.append("The runs hardly determine how much a decay lowers the loss.")
+    if logged.lowest_rate > 0.5:
+        found.append("No logged rate falls below half the peak, so losses near the end of a decay are extrapolated.")
+    return tuple(found)
+
+
+def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
+    """The candidate that narrows the forecasts of the usual schedules for T steps most."""
+    place = fitted.members.index(fitted.likeliest)
+    covariance = fitted.likeliest.covariance
+    targets = np.vstack([fitted.outlook(schedule).slopes[place] for schedule in _targets(fitted, total_steps)])
+    before = _deviation(targets, covariance, fitted.misfit)
+
+    def rated(schedule: Schedule, branch: int, reason: str) -> NextRun:
+        marks = np.unique(np.linspace(branch, schedule.total_steps, NEW_POINTS + 1)[1:].round().astype(np.int64))
+        rows = fitted.outlook(schedule, marks).slopes[place]
+        after = _deviation(targets, _updated(covariance, rows, fitted.misfit), fitted.misfit)
+        return NextRun(schedule, branch, schedule.total_steps - branch, reason, after / before)
+
+    return min((rated(*candidate) for candidate in _candidates(fitted)), key=lambda run: run.narrower)
+
+
+def _candidates(fitted: FittedRuns) -> list[tuple[Schedule, int, str]]:
+    """Short runs from a checkpoint at the end of a constant rate: schedule, branch step, and what to do."""
+    branch, peak = fitted.logged.num_steps, fitted.logged.highest_peak
+    short, long = max(branch // 10, 1), max(branch // 2, 1)
+    hold = _risen(fitted, constant(max(branch - fitted.logged.warmup_steps, 1), peak))
+    start = hold.total_steps
+    where = f"Branch off a checkpoint that still has the peak rate, at about step {start:,},"
+    return [
+        (join([hold, linear(short, peak)]), start, f"{where} and decay linearly to 0 over {short:,} steps."),
+        (join([hold, constant(short, 0.3 * peak)]), start, f"{where} and hold 30 % of the rate for {short:,} steps."),
+        (join([hold, constant(long, peak)]), start, f"Continue a run at the peak rate for {long:,} steps."),
+    ]
+
+
+def _targets(fitted: FittedRuns, total_steps: int) -> list[Schedule]:
+    """The schedules that people ask for."""
+    rise = min(fitted.logged.warmup_steps, total_steps // 2)
+    steps, peak = total_steps - rise, fitted.logged.highest_peak
+    tail = max(steps // 5, 1)
+    return [_risen(fitted, f, rise) for f in (cosine(steps, peak), linear(steps, peak), wsd(steps, peak, tail))]
+
+
+def _risen(fitted: FittedRuns, schedule: Schedule, num_steps: int | None = None) -> Schedule:
+    rise = fitted.logged.warmup_steps if num_steps is None else num_steps
+    return warmup(schedule, rise) if rise else schedule
+
+
+def _decay_error(fitted: FittedRuns) -> float:
+    """The standard deviation of what a decay gains, relative to the gain."""
+    steps, peak = fitted.logged.num_steps, fitted.logged.highest_peak
+    held, decayed = constant(steps, peak), wsd(steps, peak, max(steps // 5, 1))
+    gain, variance = fitted.outlook(held).minus(fitted.outlook(decayed))
+    return math.sqrt(variance) / abs(gain) if gain else math.inf
+
+
+def _deviation(slopes: Array, covariance: Array, misfit: float) -> float:
+    """The standard deviation of the losses with these slopes, on average."""
+    variances = np.einsum("ij,jk,ik->i", slopes, covariance, slopes) + misfit**2
+    return float(np.sqrt(variances).mean())
+
+
+def _updated(covariance: Array, rows: Array, misfit: float) -> Array:
+    """The covariance after new losses with slopes ``rows`` and standard deviation ``misfit`` (a Kalman update)."""
+    gain = covariance @ rows.T
+    return covariance - gain @ np.linalg.solve(rows @ gain + misfit**2 * np.eye(len(rows)), gain.T)

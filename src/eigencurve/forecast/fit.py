@@ -1,0 +1,217 @@
+"""fit_runs: the two measures of the noisy quadratic, fitted to logged runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.law import EXPONENT, Law
+from eigencurve.forecast.logged import logged_range
+from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, responses
+from eigencurve.forecast.outlook import FittedRuns, Member
+from eigencurve.forecast.runs import LoggedRun
+from eigencurve.forecast.same_loss import require_same_loss
+
+# The exponents γ that are tried, and their prior: its centre and width.
+GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+GAMMA = (0.35, 0.1)
+# Exponents this much less likely than the best one are left out.
+NEGLIGIBLE = 1e-3
+# A fit follows the curves to this fraction of their fall, and their timing to this fraction.
+MISFIT, TIMING = 0.004, 0.06
+# The errors of the model persist along a run: it counts as this many independent ones.
+INDEPENDENT = 40
+# The first part of a run, up to this fraction of the travel of the longest run, is not fitted.
+SKIPPED = 0.01
+# Residuals beyond this many standard deviations are outliers: a spike of the loss counts less.
+OUTLIER = 4.0
+PASSES = 3
+MAX_EVALUATIONS = 300
+# The error of the model is at least this fraction of the fall of the losses.
+SMALLEST_MISFIT = 0.001
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The fitted points of one run.
+
+    Attributes:
+        run: The run.
+        steps: Steps of the points.
+        losses: Losses at these steps.
+        deviations: Standard deviation that the fit assumes at every point.
+        log_ratio: Logarithm of the peak rate relative to the reference.
+    """
+
+    run: LoggedRun
+    steps: IntArray
+    losses: Array
+    deviations: Array
+    log_ratio: float
+
+
+def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GAMMAS) -> Forecast:
+    r"""Fit the noisy quadratic to logged runs, to forecast the loss of other schedules.
+
+    The expected loss of a schedule is linear in two measures over the curvature λ: where the initial error is, and
+    where the noise is. The fit finds both from the logged curves. The initial error follows a power law; the noise is
+    a smooth function of λ. Curvature rises when the rate falls, :math:`\lambda \propto \eta^{-\gamma}`; several γ are
+    fitted and averaged by their evidence.
+
+    A point of a run is weighted by its own noise, which is estimated from neighbouring losses, and by how closely such
+    a model follows real curves. Do not smooth the losses.
+
+    Args:
+        runs: One run or more of the same model, data and loss. Two or three with different schedules answer most.
+        gammas: Exponents γ to average over, each in [0, 1).
+
+    Returns:
+        The fitted :class:`Forecast`. Its ``doubts`` say what these runs cannot answer.
+
+    Raises:
+        ValueError: The runs record different losses, or a loss does not fall.
+        TypeError: ``runs`` is not a sequence of :class:`LoggedRun`.
+    """
+    chosen = _runs(runs)
+    exponents = _gammas(gammas)
+    reference = max(run.peak_lr for run in chosen)
+    travel = max(float(run.rates[: run.steps[-1]].sum()) for run in chosen) / reference
+    spread = _spread(chosen)
+    grid = grid_for(travel)
+    law = Law(grid, travel, spread)
+    curves = [_curve(run, reference, travel, spread) for run in chosen]
+    members = _members(law, curves, exponents, reference)
+    misfit = _misfit(law, curves, members, reference)
+    fitted = FittedRuns(law, reference, members, logged_range(chosen, reference), misfit)
+    return Forecast(fitted, tuple(run.name for run in chosen))
+
+
+def _members(law: Law, curves: Sequence[Curve], gammas: Sequence[float], reference: float) -> tuple[Member, ...]:
+    start = law.start(min(float(curve.losses.min()) for curve in curves))
+    fits, logs = [], []
+    for gamma in gammas:
+        problem = _Problem.of(law, curves, gamma, reference)
+        start, covariance, evidence = problem.solve(start)
+        fits.append((gamma, start, covariance))
+        logs.append(evidence - 0.5 * ((gamma - GAMMA[0]) / GAMMA[1]) ** 2)
+    weights = np.exp(np.array(logs) - max(logs))
+    weights = np.where(weights > NEGLIGIBLE, weights, 0.0)
+    weights /= weights.sum()
+    return tuple(
+        Member(gamma, float(weight), frozen(parameters), frozen(covariance))
+        for (gamma, parameters, covariance), weight in zip(fits, weights, strict=True)
+        if weight
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The least-squares problem for one γ."""
+
+    law: Law
+    responses: list[tuple[Array, Array, float]]
+    losses: Array
+    deviations: Array
+
+    @classmethod
+    def of(cls, law: Law, curves: Sequence[Curve], gamma: float, reference: float) -> _Problem:
+        parts = [(*_responses(law.grid, curve, gamma, reference), curve.log_ratio) for curve in curves]
+        losses = np.concatenate([curve.losses for curve in curves])
+        return cls(law, parts, losses, np.concatenate([curve.deviations for curve in curves]))
+
+    def solve(self, start: Array) -> tuple[Array, Array, float]:
+        """The parameters, their covariance and the logarithm of the evidence."""
+        deviations, found = self.deviations, start
+        for _ in range(PASSES):
+            result = self._least_squares(found, deviations)
+            found = result.x
+            excess = np.abs(self._losses(found) - self.losses) / self.deviations / OUTLIER
+            deviations = self.deviations * np.sqrt(np.maximum(1, excess))
+            if excess.max() <= 1:
+                break
+        information = result.jac.T @ result.jac
+        log_det = float(np.linalg.slogdet(information)[1])
+        return found, np.linalg.inv(information), -float(result.cost) - 0.5 * log_det
+
+    def _least_squares(self, start: Array, deviations: Array) -> Any:
+        matrix, values = self.law.prior()
+
+        def residuals(parameters: Array) -> Array:
+            return np.concatenate(((self._losses(parameters) - self.losses) / deviations, matrix @ parameters - values))
+
+        def slopes(parameters: Array) -> Array:
+            rows = [self.law.slopes(parameters, *part) for part in self.responses]
+            return np.vstack((np.vstack(rows) / deviations[:, None], matrix))
+
+        return least_squares(residuals, start, slopes, method="lm", x_scale="jac", max_nfev=MAX_EVALUATIONS)
+
+    def _losses(self, parameters: Array) -> Array:
+        return np.concatenate([self.law.loss(parameters, *part) for part in self.responses])
+
+
+def _responses(grid: Grid, curve: Curve, gamma: float, reference: float) -> tuple[Array, Array]:
+    return responses(grid, effective_schedule(curve.run.schedule, reference, gamma), gamma, curve.steps)
+
+
+def _curve(run: LoggedRun, reference: float, travel: float, spread: float) -> Curve:
+    """The points of ``run`` that are fitted, with their standard deviations."""
+    moved = np.concatenate(([0.0], np.cumsum(run.rates))) / reference
+    used = moved[run.steps] >= SKIPPED * travel
+    steps, losses = run.steps[used], run.losses[used]
+    if len(losses) < 3:
+        name = f" {run.name!r}" if run.name else ""
+        _check.refuse("fit_runs", "runs", f"longer: run{name} ends within the first 1 % of the longest", len(run))
+    timing = TIMING * math.exp(EXPONENT[0]) * (losses - losses.min() + 0.3 * spread)
+    model = (MISFIT * spread) ** 2 + timing**2
+    deviations = np.sqrt(_sampling_variance(losses) + model * max(len(losses) / INDEPENDENT, 1.0))
+    return Curve(run, steps, frozen(losses), frozen(deviations), math.log(run.peak_lr / reference))
+
+
+def _sampling_variance(losses: Array) -> float:
+    """The variance of one loss around the curve, from second differences; spikes hardly count."""
+    if len(losses) < 5:
+        return 0.0
+    return float(np.median(np.diff(losses, 2) ** 2)) / (0.455 * 6)
+
+
+def _misfit(law: Law, curves: Sequence[Curve], members: Sequence[Member], reference: float) -> float:
+    """The standard deviation of the model's own error: what the best member leaves unexplained in later halves."""
+    best = max(members, key=lambda member: member.weight)
+    squares = []
+    for curve in curves:
+        bias, variance = _responses(law.grid, curve, best.gamma, reference)
+        late = slice(len(curve.losses) // 2, None)
+        off = (law.loss(best.parameters, bias, variance, curve.log_ratio) - curve.losses)[late]
+        squares.append(max(float(np.median(off**2)) / 0.455 - _sampling_variance(curve.losses), 0.0))
+    return max(math.sqrt(float(np.mean(squares))), SMALLEST_MISFIT * law.spread)
+
+
+def _spread(runs: Sequence[LoggedRun]) -> float:
+    """The fall of the losses, without the first and largest ones; the unit of the prior."""
+    spread = max(float(np.quantile(run.losses, 0.95)) for run in runs) - min(float(run.losses.min()) for run in runs)
+    if spread <= 0:
+        _check.refuse("fit_runs", "runs", "runs whose loss falls", "constant losses")
+    return spread
+
+
+def _runs(runs: Any) -> list[LoggedRun]:
+    chosen = [runs] if isinstance(runs, LoggedRun) else list(runs) if isinstance(runs, Sequence) else []
+    if not chosen or not all(isinstance(run, LoggedRun) for run in chosen):
+        raise TypeError(_check.sentence("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run."))
+    require_same_loss(chosen)
+    return chosen
+
+
+def _gammas(gammas: Sequence[float]) -> list[float]:
+    chosen = sorted({_check.at_least("fit_runs", "gammas", gamma, 0.0) for gamma in gammas})
+    if not chosen or chosen[-1] >= 1:
+        _check.refuse("fit_runs", "gammas", "one or more numbers in [0, 1)", gammas)
+    return chosen

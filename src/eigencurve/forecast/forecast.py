@@ -1,0 +1,240 @@
+"""Forecast: the loss of any schedule, with its interval, from measures that were fitted to logged runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve.forecast.advice import NextRun, doubts, next_run
+from eigencurve.forecast.best import BestSchedule, search_schedule
+from eigencurve.forecast.law import Law
+from eigencurve.forecast.logged import Logged
+from eigencurve.forecast.measures import Grid
+from eigencurve.forecast.outlook import FittedRuns, Member, Outlook
+from eigencurve.schedules.base import Schedule, require_schedule
+
+# Half the width of the interval that contains 80 % of a normal distribution, in standard deviations.
+WIDTH = 1.2816
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The forecast loss of a schedule.
+
+    Attributes:
+        steps: Numbers of steps.
+        loss: Expected loss after each of these.
+        low: Lower end of the 80 % interval.
+        high: Upper end of the 80 % interval.
+        beyond: Where the schedule goes beyond the logged runs, one sentence each. Trust such forecasts less, even
+            though their intervals are wider.
+    """
+
+    steps: IntArray
+    loss: Array
+    low: Array
+    high: Array
+    beyond: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        note = "".join(f"; {sentence}" for sentence in self.beyond)
+        interval = f"{self.loss[-1]:.4f} in [{self.low[-1]:.4f}, {self.high[-1]:.4f}]"
+        return f"Prediction({interval} at step {self.steps[-1]:,}{note})"
+
+
+@dataclass(frozen=True)
+class ForecastRow:
+    """One schedule of a :class:`ForecastTable`.
+
+    Attributes:
+        name: Name of the schedule.
+        schedule: The schedule.
+        loss: Expected loss at its end.
+        low: Lower end of the 80 % interval.
+        high: Upper end of the 80 % interval.
+        behind: Loss minus that of the best row.
+        behind_low: Lower end of the 80 % interval of ``behind``. It is narrower than that of ``loss``, because most
+            errors of the fit are common to all schedules.
+        behind_high: Upper end of that interval.
+        beyond: Where the schedule goes beyond the logged runs.
+    """
+
+    name: str
+    schedule: Schedule
+    loss: float
+    low: float
+    high: float
+    behind: float
+    behind_low: float
+    behind_high: float
+    beyond: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ForecastTable:
+    """Schedules in order of increasing forecast loss; ``print`` shows it as a table."""
+
+    rows: tuple[ForecastRow, ...]
+
+    def __getitem__(self, name: str) -> ForecastRow:
+        return next(row for row in self.rows if row.name == name)
+
+    def __str__(self) -> str:
+        width = max(8, *(len(row.name) for row in self.rows))
+        head = f"{'schedule':<{width}} {'steps':>9} {'loss':>9} {'80 % interval':>19} {'behind the best':>29}"
+        lines = [
+            f"{row.name:<{width}} {row.schedule.total_steps:>9,} {row.loss:>9.4f} {row.low:>9.4f} {row.high:>9.4f} "
+            + (f"{row.behind:>+9.4f} ({row.behind_low:+.4f} to {row.behind_high:+.4f})" if i else f"{'-':>29}")
+            + (" *" if row.beyond else "")
+            for i, row in enumerate(self.rows)
+        ]
+        notes = sorted({sentence for row in self.rows for sentence in row.beyond})
+        return "\n".join([head, *lines, *(f"* {note}" for note in notes)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """The noisy quadratic fitted to logged runs; made by :func:`~eigencurve.forecast.fit_runs`.
+
+    Attributes:
+        fitted: What the fit found.
+        names: Names of the runs.
+    """
+
+    fitted: FittedRuns
+    names: tuple[str, ...]
+
+    def predict(self, schedule: Schedule, at: ArrayLike | None = None) -> Prediction:
+        """Forecast the loss along a schedule.
+
+        Args:
+            schedule: Any schedule, including its warmup.
+            at: Numbers of steps, increasing and at most T. By default up to 100 from the end of the warmup to T.
+
+        Raises:
+            ValueError: ``at`` is not increasing, or the rates are too high for the fitted curvature.
+        """
+        require_schedule("predict", schedule)
+        marks = _marks(at, schedule.total_steps, self.fitted.logged.warmup_steps)
+        return self._prediction(self.fitted.outlook(schedule, marks))
+
+    def compare(self, schedules: Mapping[str, Schedule]) -> ForecastTable:
+        """Forecast the final losses of several schedules, best first."""
+        if not isinstance(schedules, Mapping) or not schedules:
+            constraint = "a non-empty mapping of names to schedules"
+            raise TypeError(_check.sentence("compare", "schedules", constraint, schedules))
+        ends = {name: self.fitted.outlook(require_schedule("compare", f)) for name, f in schedules.items()}
+        order = sorted(ends, key=lambda name: float(ends[name].mean[-1]))
+        return ForecastTable(tuple(self._row(name, ends[name], ends[order[0]]) for name in order))
+
+    def best_schedule(
+        self, total_steps: int, max_lr: float | None = None, warmup_steps: int | None = None
+    ) -> BestSchedule:
+        """Search for the schedule with the lowest forecast loss after T steps.
+
+        Args:
+            total_steps: Number of steps T, including the warmup.
+            max_lr: Highest rate allowed. By default the highest logged peak; above it the forecast is uncertain.
+            warmup_steps: Length of the linear warmup. By default that of the longest logged run, in proportion if
+                ``total_steps`` is smaller than its length.
+        """
+        logged = self.fitted.logged
+        steps = _check.whole("best_schedule", "total_steps", total_steps, minimum=2)
+        rate = logged.highest_peak if max_lr is None else _check.positive("best_schedule", "max_lr", max_lr)
+        usual = min(logged.warmup_steps, logged.warmup_steps * steps // logged.num_steps)
+        rise = usual if warmup_steps is None else _check.whole("best_schedule", "warmup_steps", warmup_steps, 0)
+        if rise >= steps:
+            _check.refuse("best_schedule", "warmup_steps", f"< total_steps = {steps}", rise)
+        schedule, loss, bound, status = search_schedule(self.fitted, steps, rate, rise)
+        end = self._prediction(self.fitted.outlook(schedule))
+        ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
+        return BestSchedule(schedule, *ends, bound, loss, status, end.beyond)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What the logged runs cannot answer, one sentence each; empty if they answer the usual questions."""
+        return doubts(self.fitted)
+
+    def next_run(self, total_steps: int | None = None) -> NextRun:
+        """The short additional run that would narrow the forecasts for T steps most."""
+        steps = self.fitted.logged.num_steps if total_steps is None else total_steps
+        return next_run(self.fitted, _check.whole("next_run", "total_steps", steps, minimum=2))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as a dict of plain values, for JSON."""
+        fitted = self.fitted
+        grid = {"lam": fitted.law.grid.lam.tolist(), "first_noisy": fitted.law.grid.first_noisy}
+        members = [
+            {
+                "gamma": member.gamma,
+                "weight": member.weight,
+                "parameters": member.parameters.tolist(),
+                "covariance": member.covariance.tolist(),
+            }
+            for member in fitted.members
+        ]
+        law = {"grid": grid, "travel": fitted.law.travel, "spread": fitted.law.spread}
+        return {
+            "law": law,
+            "reference": fitted.reference,
+            "members": members,
+            "logged": fitted.logged.to_dict(),
+            "misfit": fitted.misfit,
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> Forecast:
+        """The inverse of :meth:`to_dict`."""
+        law, grid = entry["law"], entry["law"]["grid"]
+        members = tuple(
+            Member(m["gamma"], m["weight"], frozen(np.array(m["parameters"])), frozen(np.array(m["covariance"])))
+            for m in entry["members"]
+        )
+        fitted = FittedRuns(
+            Law(Grid(frozen(np.array(grid["lam"])), grid["first_noisy"]), law["travel"], law["spread"]),
+            entry["reference"],
+            members,
+            Logged.from_dict(entry["logged"]),
+            entry["misfit"],
+        )
+        return cls(fitted, tuple(entry["names"]))
+
+    def _prediction(self, outlook: Outlook) -> Prediction:
+        half = WIDTH * np.sqrt(outlook.variance + self.fitted.misfit**2)
+        mean, beyond = outlook.mean, self.fitted.logged.beyond(outlook.reach)
+        return Prediction(outlook.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
+
+    def _row(self, name: str, outlook: Outlook, best: Outlook) -> ForecastRow:
+        end = self._prediction(outlook)
+        behind, variance = outlook.minus(best)
+        half = 0.0 if outlook is best else WIDTH * math.sqrt(variance + self.fitted.misfit**2)
+        ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
+        return ForecastRow(name, outlook.schedule, *ends, behind, behind - half, behind + half, end.beyond)
+
+    def __repr__(self) -> str:
+        logged, gamma = self.fitted.logged, sum(m.weight * m.gamma for m in self.fitted.members)
+        runs = f"{len(self.names)} run" + ("s" if len(self.names) != 1 else "")
+        return (
+            f"Forecast({runs} of up to {logged.num_steps:,} steps, peak rate {logged.highest_peak:.3g}, "
+            f"gamma {gamma:.2f}, error of the model {self.fitted.misfit:.4f})"
+        )
+
+
+def _marks(at: ArrayLike | None, total_steps: int, warmup_steps: int) -> IntArray:
+    if at is None:
+        first = min(max(warmup_steps, total_steps // 100), total_steps)
+        return np.unique(np.linspace(first, total_steps, 100).round().astype(np.int64))
+    marks = np.atleast_1d(np.asarray(at))
+    if marks.ndim != 1 or marks.dtype.kind not in "iu" or not marks.size:
+        raise TypeError(_check.sentence("predict", "at", "a step or a sequence of steps", at))
+    if marks[0] < 0 or marks[-1] > total_steps or (np.diff(marks) <= 0).any():
+        _check.refuse("predict", "at", f"increasing from 0 to at most total_steps = {total_steps}", at)
+    return marks.astype(np.int64)

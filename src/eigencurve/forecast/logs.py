@@ -1,0 +1,262 @@
+"""load_run: a LoggedRun from the log that a trainer wrote."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eigencurve import _check
+from eigencurve._arrays import Array, IntArray
+from eigencurve.forecast.columns import is_loss, is_rate, named
+from eigencurve.forecast.formats.delimited import read_delimited
+from eigencurve.forecast.formats.entries import read_entries
+from eigencurve.forecast.formats.events import looks_like_events, read_events
+from eigencurve.forecast.formats.log import MAX_BYTES, Column, Keep, Log, decode, listed, refuse_log
+from eigencurve.forecast.rates import schedule_from_rates
+from eigencurve.forecast.runs import MAX_STEPS, MIN_POINTS, LoggedRun
+from eigencurve.schedules.base import Schedule
+
+# File names that say nothing about the run; its folder does.
+PLAIN_NAMES = ("metrics", "trainer_state", "log", "history", "progress")
+EVENTS = "*tfevents*"
+FOLDER_FILES = ("metrics.csv", "trainer_state.json")
+# A repeated step whose losses differ by less than this fraction is one evaluation that was logged twice.
+SAME_LOSS = 0.01
+
+
+def load_run(
+    path: str | os.PathLike[str],
+    schedule: Schedule | Sequence[float] | Array | None = None,
+    loss: str | None = None,
+    lr: str | None = None,
+    run: str | None = None,
+    warmup_steps: int | None = None,
+    last_step: int | None = None,
+    resumed: bool = False,
+    name: str | None = None,
+) -> LoggedRun:
+    """Read the losses and the learning rates of a training run from its log.
+
+    The format follows from the content of the file:
+
+    - CSV with a header: columns such as ``step``, ``lr`` and ``loss``; the ``metrics.csv`` of Lightning, with blank
+      cells; exports of Weights & Biases with columns ``<run> - <metric>``.
+    - JSON: the ``trainer_state.json`` of transformers, a list of entries, or one entry per line.
+    - TensorBoard's event files, or a folder with those of one run.
+
+    The step of a loss is the number of optimizer steps before it. The learning rate at step t is that of the next
+    update, from t to t + 1 completed steps; in ``trainer_state.json`` it is that of the last one. Trainers differ by
+    one step here: Lightning logs a loss of the validation or of an epoch with the number of steps minus one, and
+    transformers up to version 4.50 logs the next rate. Between logged rates the schedule is the straight line.
+
+    If a step is repeated and its losses differ by less than 1 %, the last one counts.
+
+    A loss that is a mean over the steps since the last entry, as ``loss`` in transformers, lags behind by half the
+    interval between two entries. A validation loss has no lag and less noise, so prefer it if you have both.
+
+    Args:
+        path: Log file, or a folder with one.
+        schedule: The schedule of the run. By default it is read from the log; pass it if the log has no learning rate
+            or has it too rarely.
+        loss: Name of the column with the loss. Required if the log has more than one.
+        lr: Name of the column with the learning rate. By default the only one, or the first if all are proportional,
+            as those of several parameter groups.
+        run: Name of the run, if the file or folder holds several.
+        warmup_steps: Number of steps of the linear warmup, if the log begins after it.
+        last_step: Ignore everything after this step.
+        resumed: Whether the step may go back because the run was resumed from a checkpoint. The later rows replace
+            those that they overlap.
+        name: Name of the :class:`LoggedRun`. By default that of the run or of the file.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        ValueError: The file is not a log, a column is missing or ambiguous, the step goes back, a loss is not finite,
+            or there are fewer than 8 losses. The message names the line and the remedy.
+
+    Warns:
+        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed.
+    """
+    source = Path(path)
+    if warmup_steps is not None:
+        _check.whole("load_run", "warmup_steps", warmup_steps, minimum=0)
+    if last_step is not None:
+        _check.whole("load_run", "last_step", last_step, minimum=1)
+    asked = {column.lower() for column in (loss, lr) if column is not None}
+    log = _read(source, lambda column: column.lower() in asked or is_loss(column) or is_rate(column), run, resumed)
+    metric = _loss_name(source, log, loss)
+    steps, losses = _losses(source, log, metric, resumed, last_step)
+    if schedule is None:
+        rates = _rates(source, log, _rate_name(source, log, lr), resumed)
+        schedule, doubts = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
+        for doubt in doubts:
+            warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
+    return LoggedRun(steps, losses, schedule, name=_name(source, log) if name is None else name, metric=metric)
+
+
+def _read(path: Path, keep: Keep, run: str | None, resumed: bool) -> Log:
+    """The log in a file or folder, by the reader of its format."""
+    files = _files(path, run) if path.is_dir() else [path]
+    contents = [_content(file) for file in files]
+    inner = None if path.is_dir() else run
+    if looks_like_events(contents[0]):
+        _require_no_run(path, inner)
+        return read_events(files, contents, keep)
+    text = decode(files[0], contents[0])
+    if not text.strip():
+        refuse_log(files[0], "the file is empty")
+    if text.lstrip()[0] in "{[":
+        _require_no_run(path, inner)
+        return read_entries(files[0], text, keep)
+    return read_delimited(files[0], text, keep, inner, resumed)
+
+
+def _require_no_run(path: Path, run: str | None) -> None:
+    if run is not None:
+        refuse_log(path, f"the file holds one run, but run={run!r} was asked for", "Leave run= out.")
+
+
+def _content(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        remedy = "Keep every hundredth row: a fit needs no more."
+        refuse_log(path, f"the file has {size:,} bytes, more than {MAX_BYTES:,}", remedy)
+    return path.read_bytes()
+
+
+def _files(folder: Path, run: str | None) -> list[Path]:
+    """The log in a folder: a file of a known name or, without one, the event files of one run, oldest first."""
+    found = [folder / name for name in FOLDER_FILES if (folder / name).is_file()]
+    if found and run is None:
+        return found[:1]
+    events = sorted(file for file in folder.rglob(EVENTS) if file.is_file())
+    runs = {str(file.parent.relative_to(folder)): file.parent for file in events}
+    if run is not None:
+        if run not in runs:
+            refuse_log(folder, f"no event files of a run {run!r}; the runs are {listed(runs)}")
+        runs = {run: runs[run]}
+    if not runs:
+        refuse_log(folder, f"the folder holds no log ({', '.join(FOLDER_FILES)} or event files of TensorBoard)")
+    if len(runs) > 1:
+        refuse_log(folder, f"the folder holds {len(runs)} runs: {listed(runs)}", "Pass run= with the name of one.")
+    (chosen,) = runs.values()
+    return [file for file in events if file.parent == chosen]
+
+
+def _loss_name(path: Path, log: Log, asked: str | None) -> str:
+    """The column with the loss: the one that was asked for, or the only one."""
+    if asked is not None:
+        found = named(asked, log.columns)
+        if found is None:
+            remedy = "Pass one of them as loss=."
+            refuse_log(path, f"no column {asked!r} with values; the columns are {listed(log.names)}", remedy)
+        return found
+    candidates = [name for name in log.columns if is_loss(name) and len(log.columns[name].values)]
+    if not candidates:
+        refuse_log(path, f"no column of losses; the columns are {listed(log.names)}", "Pass its name as loss=.")
+    if len(candidates) > 1:
+        refuse_log(path, f"more than one loss: {listed(candidates)}", "Pass loss= with the name of one.")
+    return candidates[0]
+
+
+def _rate_name(path: Path, log: Log, asked: str | None) -> str:
+    """The column with the learning rate: the one asked for, the only one, or the first of proportional ones."""
+    if asked is not None:
+        found = named(asked, log.columns)
+        if found is None:
+            remedy = "Pass one of them as lr=, or the schedule of the run as schedule=."
+            refuse_log(path, f"no column {asked!r} with values; the columns are {listed(log.names)}", remedy)
+        return found
+    candidates = [name for name in log.columns if is_rate(name) and len(log.columns[name].values)]
+    if not candidates:
+        remedy = "Pass the schedule of the run as schedule=, or log the learning rate."
+        refuse_log(path, f"no learning rate; the columns are {listed(log.names)}", remedy)
+    if not all(_proportional(log.columns[candidates[0]], log.columns[name]) for name in candidates[1:]):
+        refuse_log(path, f"more than one learning rate: {listed(candidates)}", "Pass lr= with the name of one.")
+    return candidates[0]
+
+
+def _proportional(one: Column, other: Column) -> bool:
+    """Whether two columns of rates have the same shape."""
+    if len(one.values) != len(other.values) or (one.steps != other.steps).any():
+        return False
+    return bool(
+        np.allclose(one.values * np.abs(other.values).max(), other.values * np.abs(one.values).max(), rtol=1e-4)
+    )
+
+
+def _losses(path: Path, log: Log, metric: str, resumed: bool, last_step: int | None) -> tuple[IntArray, Array]:
+    """The steps and the losses, checked."""
+    column = _increasing(path, log, metric, resumed)
+    inside = column.steps <= (MAX_STEPS if last_step is None else last_step)
+    if last_step is None and not inside.all():
+        remedy = "Steps must count optimizer steps, not tokens, examples or seconds."
+        refuse_log(path, f"the last step of {metric!r} is {column.steps[-1]:,}", remedy)
+    steps, losses, rows = column.steps[inside], column.values[inside], column.rows[inside]
+    wrong = np.flatnonzero(~np.isfinite(losses))
+    if len(wrong):
+        place = f"{metric!r} is {losses[wrong[0]]} at step {steps[wrong[0]]} ({log.row} {rows[wrong[0]]})"
+        remedy = "A run that diverged cannot be fitted; pass last_step= to use the steps before."
+        refuse_log(path, place, remedy)
+    if len(steps) < MIN_POINTS:
+        problem = f"{metric!r} has {len(steps)} values, but a fit needs {MIN_POINTS} or more"
+        refuse_log(path, problem, "Log the loss more often.")
+    return steps, losses
+
+
+def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
+    """A column with increasing steps: repeats of one value removed, and what a resumed run replaced."""
+    column = log.columns[name]
+    if len(column.steps) and column.steps.min() < 0:
+        place = int(np.argmin(column.steps))
+        refuse_log(path, f"{log.row} {column.rows[place]} has the step {column.steps[place]}, but steps begin at 0")
+    if resumed:
+        # The last row of each step and of those above it: a suffix minimum.
+        later = np.minimum.accumulate(np.append(column.steps, np.iinfo(np.int64).max)[::-1])[::-1][1:]
+        return _taken(column, column.steps < later)
+    steps, values = column.steps, column.values
+    back = np.flatnonzero(np.diff(steps) < 0)
+    remedy = "If two runs are mixed, split the file; if a resumed run overlaps its log, pass resumed=True."
+    if len(back):
+        place = int(back[0])
+        refuse_log(
+            path, f"{log.row} {column.rows[place + 1]} goes back from step {steps[place]} to {steps[place + 1]}", remedy
+        )
+    repeated = np.diff(steps) == 0
+    scale = np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
+    with np.errstate(invalid="ignore"):
+        conflict = np.flatnonzero(repeated & (np.abs(np.diff(values)) > SAME_LOSS * scale))
+    if len(conflict):
+        place = int(conflict[0])
+        pair = f"{values[place]:.6g} and {values[place + 1]:.6g}"
+        refuse_log(path, f"{name!r} is both {pair} at step {steps[place]} ({log.row} {column.rows[place + 1]})", remedy)
+    return _taken(column, np.append(~repeated, True))
+
+
+def _taken(column: Column, mask: NDArray[np.bool_]) -> Column:
+    return Column(column.steps[mask], column.values[mask], column.rows[mask])
+
+
+def _rates(path: Path, log: Log, name: str, resumed: bool) -> Column:
+    """The learning rates, checked, each at the step of the update that used it."""
+    column = _increasing(path, log, name, resumed)
+    wrong = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
+    if len(wrong):
+        place = f"{log.row} {column.rows[wrong[0]]}"
+        refuse_log(path, f"the learning rate at {place} is {column.values[wrong[0]]}, but must be finite and >= 0")
+    used = _taken(column, column.steps >= log.rate_delay)
+    if not used.values.any():
+        refuse_log(path, "every logged learning rate is 0", "Pass the schedule of the run as schedule=.")
+    return Column(used.steps - log.rate_delay, used.values, used.rows)
+
+
+def _name(path: Path, log: Log) -> str:
+    if log.run:
+        return log.run
+    return (
+        path.resolve().parent.name if path.stem in PLAIN_NAMES else path.resolve().name if path.is_dir() else path.stem
+    )

@@ -1,0 +1,45 @@
+import pytest
+from tests.reference.forecast import logged, three_runs
+
+import eigencurve as ec
+from eigencurve.forecast import fit_runs
+
+DECAY = ec.wsd(2000, 0.01, 400)
+
+
+@pytest.fixture(scope="module")
+def constant_only():
+    return fit_runs(logged(ec.constant(2000, 0.01)))
+
+
+def test_a_constant_rate_says_nothing_about_decay(constant_only):
+    assert any("no information about decay" in doubt for doubt in constant_only.doubts)
+    wide = constant_only.predict(DECAY, [2000])
+    narrow = fit_runs(three_runs()).predict(DECAY, [2000])
+    assert wide.high[0] - wide.low[0] > 10 * (narrow.high[0] - narrow.low[0])
+
+
+def test_three_runs_leave_no_doubt():
+    assert fit_runs(three_runs()).doubts == ()
+
+
+def test_a_short_decay_from_a_checkpoint_helps_most(constant_only):
+    run = constant_only.next_run()
+    assert "decay linearly to 0" in run.reason
+    assert (run.branch_step, run.num_steps) == (2000, 200)
+    assert run.schedule.total_steps == 2200
+    assert run.narrower < 0.5
+
+
+def test_the_promised_gain_is_real(constant_only):
+    run = constant_only.next_run()
+    more = fit_runs([logged(ec.constant(2000, 0.01)), logged(run.schedule)])
+    widths = [end.high[0] - end.low[0] for end in (f.predict(DECAY, [2000]) for f in (constant_only, more))]
+    assert widths[1] < 0.5 * widths[0]
+    assert more.doubts == ()
+
+
+def test_a_small_drop_leaves_the_end_of_a_decay_open():
+    drop = ec.join([ec.constant(1000, 0.01), ec.constant(1000, 0.008)])
+    found = fit_runs([logged(ec.constant(2000, 0.01)), logged(drop)]).doubts
+    assert any("decay" in doubt for doubt in found)

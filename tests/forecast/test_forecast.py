@@ -1,0 +1,79 @@
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from tests.reference.forecast import three_runs
+
+import eigencurve as ec
+from eigencurve.forecast import Forecast, fit_runs
+
+SCHEDULES = {"cosine": ec.cosine(2000, 0.01), "linear": ec.linear(2000, 0.01), "constant": ec.constant(2000, 0.01)}
+
+
+@pytest.fixture(scope="module")
+def forecast():
+    return fit_runs(three_runs())
+
+
+def test_a_prediction_has_a_band_around_its_loss(forecast):
+    found = forecast.predict(SCHEDULES["cosine"])
+    assert found.steps[-1] == 2000
+    assert len(found.steps) == len(found.loss) == len(found.low) == len(found.high) == 100
+    assert (found.low < found.loss).all()
+    assert (found.loss < found.high).all()
+    assert found.beyond == ()
+    assert "at step 2,000" in repr(found)
+
+
+def test_the_steps_can_be_chosen(forecast):
+    whole = forecast.predict(SCHEDULES["cosine"], at=[100, 1000, 2000])
+    assert_array_equal(whole.steps, [100, 1000, 2000])
+    assert forecast.predict(SCHEDULES["cosine"], at=1000).loss[0] == pytest.approx(whole.loss[1])
+
+
+@pytest.mark.parametrize("at", [[2, 1], [-1, 5], [3000], [5, 5]])
+def test_steps_must_increase_within_the_run(forecast, at):
+    with pytest.raises(ValueError, match="'at' must be increasing from 0 to at most total_steps = 2000"):
+        forecast.predict(SCHEDULES["cosine"], at=at)
+
+
+@pytest.mark.parametrize("at", [[], [0.5], "end"])
+def test_steps_must_be_whole(forecast, at):
+    with pytest.raises(TypeError, match="'at' must be a step or a sequence of steps"):
+        forecast.predict(SCHEDULES["cosine"], at=at)
+
+
+def test_a_table_is_in_order_of_the_loss(forecast):
+    table = forecast.compare(SCHEDULES)
+    losses = [row.loss for row in table.rows]
+    assert losses == sorted(losses)
+    assert table.rows[0].behind == 0
+    assert all(row.behind_low <= row.behind <= row.behind_high for row in table.rows)
+    assert table["constant"].behind == pytest.approx(table["constant"].loss - losses[0])
+    assert table["constant"].behind_high - table["constant"].behind_low < 2 * (table.rows[-1].high - table.rows[-1].low)
+
+
+def test_the_table_prints_intervals_and_marks(forecast):
+    text = str(forecast.compare({**SCHEDULES, "twice the rate": ec.cosine(2000, 0.02)}))
+    assert text.splitlines()[0].split()[:3] == ["schedule", "steps", "loss"]
+    assert "* its peak rate 0.02 is outside the logged 0.01" in text
+
+
+@pytest.mark.parametrize("schedules", [{}, [ec.constant(5, 0.1)], None])
+def test_a_table_needs_names(forecast, schedules):
+    with pytest.raises(TypeError, match="'schedules' must be a non-empty mapping"):
+        forecast.compare(schedules)
+
+
+def test_it_survives_json(forecast):
+    again = Forecast.from_dict(json.loads(json.dumps(forecast.to_dict())))
+    for schedule in SCHEDULES.values():
+        one, other = forecast.predict(schedule), again.predict(schedule)
+        assert_array_equal(np.array([one.loss, one.low, one.high]), np.array([other.loss, other.low, other.high]))
+    assert again.names == forecast.names == ("constant", "cosine", "drop")
+    assert repr(again) == repr(forecast)
+
+
+def test_its_repr_says_what_was_fitted(forecast):
+    assert repr(forecast).startswith("Forecast(3 runs of up to 2,000 steps, peak rate 0.01, gamma 0.")
