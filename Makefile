@@ -62,6 +62,7 @@ $(VENV)/.bench: $(VENV)/.installed
 bench: $(VENV)/.bench ## run the benchmarks; they print ratios
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.theory
+	$(BIN)/python -m benchmarks.forecast
 	$(BIN)/python -m benchmarks.ridge
 	$(BIN)/python -m benchmarks.sharpening
 	$(BIN)/python -m benchmarks.noise

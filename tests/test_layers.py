@@ -28,7 +28,7 @@ LAYERS = {
     "figures": CORE | {"planning"},
     "report": CORE | {"runs", "planning", "figures"},
     "studio": CORE | {"planning", "figures"},
-    "experiments": CORE | {"", "hessian", "adapters", "runs", "planning", "figures", "report"},
+    "experiments": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report"},
     "commands": CORE | {"", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
     "cli": {"", "commands"},
 }

@@ -131,6 +131,16 @@ def test_the_published_llama_runs(data_path, peak):
     assert np.mean(covered) >= 0.8
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("peak", [0.001, 0.0005])
+def test_a_log_that_begins_late_is_fitted_without_warnings(data_path, peak):
+    """The search tries steps at which the loss overflows, and rejects them."""
+    run = llama_runs(data_path, peak)["lin0.2"]
+    assert run.steps[0] > 0.7 * run.total_steps
+    found = fit_runs(run).predict(run.schedule, run.steps)
+    assert np.abs(found.loss - run.losses).mean() < 0.003
+
+
 def _errors(forecast, runs):
     predictions = [forecast.predict(run.schedule, run.steps) for run in runs]
     errors = [found.loss - run.losses for found, run in zip(predictions, runs, strict=True)]

@@ -51,6 +51,7 @@ class Entry:
 CIFAR10 = "cifar-10-batches-py/ under --data or EIGENCURVE_DATA (or --download)"
 IMAGENET = "ImageNet's train/ and val/ under --data or EIGENCURVE_DATA; GPUs, which share each run"
 SPECTRA = "the published spectra, spectra/*.txt under --data or EIGENCURVE_DATA"
+CURVES = "the published training runs, curves/index.json and its logs under --data or EIGENCURVE_DATA"
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
@@ -120,6 +121,10 @@ ENTRIES = (
         "language", "table of an LSTM on the Penn Treebank with Elastic Step Decay",
         "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale laptop half an hour on 2 cores",
         "language.tables:make",
+    ),
+    Entry(
+        "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
+        f"{CURVES}; a minute", "forecasts.tables:make",
     ),
     Entry(
         "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",

@@ -151,7 +151,9 @@ class _Problem:
             rows = [self.law.slopes(parameters, *part) for part in self.responses]
             return np.vstack((np.vstack(rows) / deviations[:, None], matrix))
 
-        return least_squares(residuals, start, slopes, method="lm", x_scale="jac", max_nfev=MAX_EVALUATIONS)
+        # A trial step may go far out; the search rejects it if the loss overflows there.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return least_squares(residuals, start, slopes, method="lm", x_scale="jac", max_nfev=MAX_EVALUATIONS)
 
     def _losses(self, parameters: Array) -> Array:
         return np.concatenate([self.law.loss(parameters, *part) for part in self.responses])

@@ -1,0 +1,54 @@
+"""Everything that the page on forecasts reports, fitted and forecast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from eigencurve.experiments.data.curves import published_runs
+from eigencurve.experiments.engine.progress import Progress
+from eigencurve.experiments.forecasts.best import Improvement, improve
+from eigencurve.experiments.forecasts.splits import (
+    Outcome,
+    Score,
+    fewer_runs,
+    fixed_exponent,
+    forecast_split,
+    splits_of,
+)
+
+# The fixed exponents γ that are compared with the average over γ.
+EXPONENTS = (0.0, 0.2, 0.4, 0.6)
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What the page reports.
+
+    Attributes:
+        outcomes: Every split with its forecasts.
+        fewer: Scores of fits to fewer runs, by roles, by name of the split.
+        exponents: Scores of fits with one γ, by γ, by name of the split.
+        improvements: The best schedule of every model.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    fewer: dict[str, dict[tuple[str, ...], Score]]
+    exponents: dict[str, dict[float, Score]]
+    improvements: tuple[Improvement, ...]
+
+
+def measure(data: Path | None, progress: bool = False) -> Study:
+    """Fit and forecast every split (about a minute)."""
+    splits = splits_of(published_runs(data))
+    outcomes, fewer, exponents, improvements = [], {}, {}, []
+    with Progress("splits", len(splits), progress) as bar:
+        for done, split in enumerate(splits):
+            bar.show(done)
+            outcomes.append(forecast_split(split))
+            if not split.transfer:
+                fewer[split.name] = fewer_runs(split)
+                exponents[split.name] = {gamma: fixed_exponent(split, gamma) for gamma in EXPONENTS}
+                improvements.append(improve(split, outcomes[-1].forecast))
+        bar.show(len(splits))
+    return Study(tuple(outcomes), fewer, exponents, tuple(improvements))
