@@ -49,7 +49,7 @@ class MeasurementRecord:
         moved: Change of the schedule over the last quarter of the steps, as the largest |ln f'/f|.
         weight_decay, total_steps: Weight decay and number of training steps for which ``octaves``, ``moved`` and
             ``across`` hold.
-        seconds: Duration of the measurement.
+        seconds: Duration of the measurement; 0 if unknown.
         made_by: Command and versions, or an empty string if unknown.
         counted: Eigenvalues that were found one by one; each has weight 1/d, without sampling error.
         across: Typical distance between the schedules of two such measurements with other probes, as the largest
@@ -113,9 +113,10 @@ class MeasurementRecord:
         return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
     def __str__(self) -> str:
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
-            f"{metric}{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
+            f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
             f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"

@@ -80,7 +80,7 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
     monkeypatch.setattr(resnet20_spectrum, "keep_freed_memory", lambda: True)
     page = resnet20_spectrum.make(Request(tmp_path / "s.sqlite", data=tmp_path))
     assert "3 random probes of 60 products each" in page.body
-    assert "4 sign vectors over 200 training images" in page.body
+    assert "Gradients of 200 images: σ² = " in page.body
     assert list(page.files) == ["resnet20_spectrum.npz"]
     path = tmp_path / "spectrum.npz"
     path.write_bytes(page.files["resnet20_spectrum.npz"])
@@ -93,5 +93,12 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
         few, ec.load_spectrum(path), 128, examples=many, num_samples=4, num_steps=20, progress=False
     )
     assert noise.trace == pytest.approx(wanted.trace)
-    assert len(noise_table(noise).splitlines()) == 2 + len(noise.octaves.index)
+    assert (record.seconds, noise.seconds) == (0, 0)
+    assert "products, 4 sign vectors" in str(noise)
+    same = wanted.with_batch_size(64)
+    head, _, first, *others = noise_table(noise, same).splitlines()
+    assert head == "| octave i | eigenvalues | σ², 200 images | σ², 200 images |"
+    assert f"| {noise.octaves.sigma2[0]:.2e} ± " in first
+    assert f"| {same.octaves.sigma2[0]:.2e} ± " in first
+    assert len(others) == len(noise.octaves.index) - 1
     assert not (tmp_path / "s.sqlite").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
@@ -86,17 +87,22 @@ def make(request: Request) -> ResultsPage:
         operator, COUNTS[-1], num_probes=NUM_PROBES, seed=SEED, settle=None, weight_decay=WEIGHT_DECAY,
         checkpoint=request.checkpoints / "resnet20_spectrum.npz",
     )  # fmt: skip
-    noise = estimate_noise(
-        operator, estimate, BATCH_SIZE, examples=examples, num_samples=NUM_SIGNS, num_steps=NUM_STEPS, seed=SEED,
-        checkpoint=request.checkpoints / "resnet20_noise.npz",
+    noise, same = (
+        estimate_noise(
+            operator, estimate, BATCH_SIZE, examples=source, num_samples=NUM_SIGNS, num_steps=NUM_STEPS, seed=SEED,
+            checkpoint=request.checkpoints / f"resnet20_{name}.npz",
+        )
+        for name, source in (("noise", examples), ("noise_same", None))
     )  # fmt: skip
     try:
         published = published_spectrum(request.data, RESNET_CIFAR10)
     except FileNotFoundError:
         published = None
-    made_by = f"eigencurve reproduce resnet20-spectrum, seed {SEED}"
-    content = spectrum_bytes(estimate.spectrum, ".npz", estimate.measurement(made_by), noise)
-    body = "\n\n".join(_parts(estimate, noise, published))
+    record = estimate.measurement(f"eigencurve reproduce resnet20-spectrum, seed {SEED}")
+    # A resumed run does not know how long it took in all.
+    record, noise = dataclasses.replace(record, seconds=0.0), dataclasses.replace(noise, seconds=0.0)
+    content = spectrum_bytes(estimate.spectrum, ".npz", record, noise)
+    body = "\n\n".join(_parts(estimate, noise, same, published))
     files = {"resnet20_spectrum.npz": content}
     return ResultsPage("resnet20_spectrum", "The spectrum of a trained ResNet-20", body, files=files)
 
@@ -179,7 +185,9 @@ def settled_rows(estimate: SpectrumEstimate, settle: float = SETTLE) -> list[lis
     return rows
 
 
-def _parts(estimate: SpectrumEstimate, noise: NoiseEstimate, published: Spectrum | None) -> list[str]:
+def _parts(
+    estimate: SpectrumEstimate, noise: NoiseEstimate, same: NoiseEstimate, published: Spectrum | None
+) -> list[str]:
     rows, longest = rows_of(estimate), len(estimate.alphas[0])
     prepared = prepare(estimate.spectrum, WEIGHT_DECAY)
     return [
@@ -208,8 +216,8 @@ def _parts(estimate: SpectrumEstimate, noise: NoiseEstimate, published: Spectrum
         "## Shares of the octaves",
         octave_table(estimate.octaves, published),
         "## Gradient noise",
-        noise_text(noise),
-        noise_table(noise),
+        noise_text(noise, same),
+        noise_table(noise, same),
     ]
 
 
@@ -247,30 +255,37 @@ def probe_table(rows: Sequence[ProbeRow]) -> str:
 def octave_table(octaves: OctaveShares, published: Spectrum | None) -> str:
     """The share of every octave with its standard error in Markdown, with the published shares if available."""
     measured = zip(octaves.index.tolist(), octaves.share.tolist(), octaves.error.tolist(), strict=True)
-    ours = {i: [f"{share:.3e}", f"{error:.1e}"] for i, share, error in measured}
+    # The shares of counted eigenvalues have no error beyond rounding.
+    ours = {i: [f"{share:.3e}", f"{error:.1e}" if error > 1e-9 * share else "0"] for i, share, error in measured}
     theirs = {} if published is None else _shares(published)
     rows = [[f"{i}", *ours.get(i, ["-", "-"]), theirs.get(i, "-")] for i in sorted({*ours, *theirs})]
     return markdown_table(["octave i", "share measured here", "standard error", "share published"], rows)
 
 
-def noise_text(noise: NoiseEstimate) -> str:
-    """A paragraph on the gradient noise."""
+def noise_text(noise: NoiseEstimate, same: NoiseEstimate) -> str:
+    """A paragraph on the gradient noise, measured with more examples than the Hessian and with the same ones."""
+    levels = "; ".join(
+        f"{known.num_examples:,} images: σ² = {known.sigma2:.2e} ± {known.sigma2_error:.1e},"
+        f" γ = {known.exponent:.2f} ± {known.exponent_error:.2f}, tr C = {known.trace:.0f} for one example"
+        for known in (noise, same)
+    )
     return (
-        f"{noise.num_samples} sign vectors over {noise.num_examples:,} training images, {NUM_STEPS} products for each"
-        f" and for the mean gradient, with the Hessian of {NUM_IMAGES} images. For batches of {noise.batch_size},"
-        f" σ² = {noise.sigma2:.3e} ± {noise.sigma2_error:.1e}. The covariance follows C ∝ H^γ with"
-        f" γ = {noise.exponent:.2f} ± {noise.exponent_error:.2f}. tr C = {noise.trace:.3e} for one example."
+        f"{noise.num_samples} sign vectors, {NUM_STEPS} products for each and for the mean gradient, with the Hessian"
+        f" of {NUM_IMAGES} images and batches of {noise.batch_size}. The covariance follows about C ∝ H^γ. Gradients of"
+        f" {levels}. The shipped spectrum has the noise of {noise.num_examples:,} images."
     )
 
 
-def noise_table(noise: NoiseEstimate) -> str:
+def noise_table(noise: NoiseEstimate, same: NoiseEstimate) -> str:
     """The noise of every octave, in Markdown."""
     octaves = noise.octaves
-    rows = zip(octaves.index, octaves.num_eigenvalues, octaves.mass, octaves.sigma2, octaves.error, strict=True)
-    cells = [
-        [f"{i}", f"{num:,.4g}", f"{mass:.2e}", f"{level:.2e}", f"{error:.1e}"] for i, num, mass, level, error in rows
+    columns = ["octave i", "eigenvalues", *(f"σ², {known.num_examples:,} images" for known in (noise, same))]
+    levels = [
+        [f"{level:.2e} ± {error:.1e}" for level, error in zip(known.sigma2, known.error, strict=True)]
+        for known in (octaves, same.octaves)
     ]
-    return markdown_table(["octave i", "eigenvalues", "trace of C", "σ²", "standard error"], cells)
+    rows = zip(octaves.index, octaves.num_eigenvalues, *levels, strict=True)
+    return markdown_table(columns, [[f"{i}", f"{num:,.0f}", *text] for i, num, *text in rows])
 
 
 def _settling(dim: int | None) -> Settling:
