@@ -80,7 +80,7 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
     monkeypatch.setattr(resnet20_spectrum, "keep_freed_memory", lambda: True)
     page = resnet20_spectrum.make(Request(tmp_path / "s.sqlite", data=tmp_path))
     assert "3 random probes of 60 products each" in page.body
-    assert "Gradients of 200 images: σ² = " in page.body
+    assert "200 images and 4 sign vectors give σ² = " in page.body
     assert list(page.files) == ["resnet20_spectrum.npz"]
     path = tmp_path / "spectrum.npz"
     path.write_bytes(page.files["resnet20_spectrum.npz"])

@@ -89,10 +89,10 @@ def make(request: Request) -> ResultsPage:
     )  # fmt: skip
     noise, same = (
         estimate_noise(
-            operator, estimate, BATCH_SIZE, examples=source, num_samples=NUM_SIGNS, num_steps=NUM_STEPS, seed=SEED,
+            operator, estimate, BATCH_SIZE, examples=source, num_samples=count, num_steps=NUM_STEPS, seed=SEED,
             checkpoint=request.checkpoints / f"resnet20_{name}.npz",
         )
-        for name, source in (("noise", examples), ("noise_same", None))
+        for name, source, count in (("noise", examples, NUM_SIGNS), ("noise_same", None, 1))
     )  # fmt: skip
     try:
         published = published_spectrum(request.data, RESNET_CIFAR10)
@@ -265,14 +265,16 @@ def octave_table(octaves: OctaveShares, published: Spectrum | None) -> str:
 def noise_text(noise: NoiseEstimate, same: NoiseEstimate) -> str:
     """A paragraph on the gradient noise, measured with more examples than the Hessian and with the same ones."""
     levels = "; ".join(
-        f"{known.num_examples:,} images: σ² = {known.sigma2:.2e} ± {known.sigma2_error:.1e},"
-        f" γ = {known.exponent:.2f} ± {known.exponent_error:.2f}, tr C = {known.trace:.0f} for one example"
+        f"{known.num_examples:,} images and {known.num_samples} sign vector{'s' if known.num_samples > 1 else ''} give"
+        f" σ² = {known.sigma2:.2e} ± {known.sigma2_error:.1e}, γ = {known.exponent:.2f} ± {known.exponent_error:.2f},"
+        f" tr C = {known.trace:.0f} for one example"
         for known in (noise, same)
     )
     return (
-        f"{noise.num_samples} sign vectors, {NUM_STEPS} products for each and for the mean gradient, with the Hessian"
-        f" of {NUM_IMAGES} images and batches of {noise.batch_size}. The covariance follows about C ∝ H^γ. Gradients of"
-        f" {levels}. The shipped spectrum has the noise of {noise.num_examples:,} images."
+        f"The noise of batches of {noise.batch_size} in the octaves of the Hessian of {NUM_IMAGES} images, with"
+        f" {NUM_STEPS} products for each sign vector and for the mean gradient: {levels}. The covariance follows about"
+        f" C ∝ H^γ. The shipped spectrum has the noise of {noise.num_examples:,} images. In a trained network a few images"
+        " have most of the gradient noise, so σ² depends on whether they are in the sample: compare the two columns."
     )
 
 
