@@ -96,3 +96,12 @@ def test_a_misspelled_option_gets_a_suggestion(word, near):
 
 def test_there_is_no_suggestion_for_what_is_not_a_word():
     assert _check.suggestion(3, ("3",)) == _check.suggestion("a", ()) == ""
+
+
+def test_a_misspelt_choice_is_corrected():
+    with pytest.raises(
+        ValueError, match=r"f: 'x' must be one of 'cosine', 'linear', got 'cosin'\. Did you mean 'cosine'\?$"
+    ):
+        _check.choice("f", "x", "cosin", ("cosine", "linear"))
+    with pytest.raises(ValueError, match=r"got 'zzz'\.$"):
+        _check.choice("f", "x", "zzz", ("cosine", "linear"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eigencurve.adapters.torch import torch_schedule as torch_schedule
+    from eigencurve.planning.plan import plan as plan
     from eigencurve.schedules.base import Schedule as Schedule
     from eigencurve.schedules.classic import constant as constant
     from eigencurve.schedules.classic import cosine as cosine
@@ -18,19 +19,27 @@ if TYPE_CHECKING:
     from eigencurve.schedules.classic import linear as linear
     from eigencurve.schedules.classic import multistep as multistep
     from eigencurve.schedules.classic import step_decay as step_decay
-    from eigencurve.schedules.classic import wsd as wsd
     from eigencurve.schedules.compose import join as join
     from eigencurve.schedules.compose import warmup as warmup
+    from eigencurve.schedules.cooldown import cooldown as cooldown
+    from eigencurve.schedules.cooldown import extend as extend
+    from eigencurve.schedules.decays import inverse_sqrt as inverse_sqrt
+    from eigencurve.schedules.decays import polynomial as polynomial
+    from eigencurve.schedules.decays import rex as rex
     from eigencurve.schedules.eigencurve import eigencurve as eigencurve
+    from eigencurve.schedules.one_cycle import one_cycle as one_cycle
     from eigencurve.schedules.piecewise import piecewise as piecewise
     from eigencurve.schedules.practical import cosine_power as cosine_power
     from eigencurve.schedules.practical import elastic_step as elastic_step
     from eigencurve.schedules.serial import schedule_from_dict as schedule_from_dict
+    from eigencurve.schedules.token_budget import over_tokens as over_tokens
     from eigencurve.schedules.units import Length as Length
     from eigencurve.schedules.units import epochs as epochs
     from eigencurve.schedules.units import fraction as fraction
     from eigencurve.schedules.units import steps as steps
     from eigencurve.schedules.units import tokens as tokens
+    from eigencurve.schedules.wsd import wsd as wsd
+    from eigencurve.schedules.wsd import wsd_cycles as wsd_cycles
     from eigencurve.spectrum.files import load_spectrum as load_spectrum
     from eigencurve.spectrum.files import save_spectrum as save_spectrum
     from eigencurve.spectrum.groups import Groups as Groups
@@ -57,15 +66,20 @@ _NAMES = {
     "schedules.eigencurve": ("eigencurve",),
     "schedules.classic": (
         "constant", "cosine", "exponential", "hold_then_decay", "inverse_time", "linear", "multistep", "step_decay",
-        "wsd",
     ),
+    "schedules.decays": ("inverse_sqrt", "polynomial", "rex"),
+    "schedules.one_cycle": ("one_cycle",),
+    "schedules.wsd": ("wsd", "wsd_cycles"),
     "schedules.practical": ("cosine_power", "elastic_step"),
     "schedules.piecewise": ("piecewise",),
     "schedules.compose": ("join", "warmup"),
+    "schedules.cooldown": ("cooldown", "extend"),
+    "schedules.token_budget": ("over_tokens",),
     "schedules.serial": ("schedule_from_dict",),
     "schedules.units": ("Length", "epochs", "fraction", "steps", "tokens"),
     "theory.quadratic": ("NoisyQuadratic",),
     "theory.recursion": ("DivergenceError",),
+    "planning.plan": ("plan",),
     "adapters.torch": ("torch_schedule",),
 }  # fmt: skip
 _HOMES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

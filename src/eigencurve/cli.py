@@ -43,6 +43,8 @@ def main(
     Or start from a measured network of the zoo, or from an assumed power law:
       eigencurve schedule resnet20_cifar10 --steps 39100 --lr 0.1
       eigencurve schedule --power-law 1.5 --kappa 1e5 --steps 39100 --lr 0.1
+    Or forecast schedules from the logs of finished runs:
+      eigencurve fit constant.csv cosine.csv --steps 50000 --best
     Compare it with other schedules, or put everything on one page:
       eigencurve compare spectrum.npz --steps 39100
       eigencurve report spectrum.npz --steps 39100 --lr 0.1 -o report.html

@@ -39,6 +39,13 @@ SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
     "warmup, eigencurve": lambda T: ec.warmup(ec.eigencurve(SPECTRUM, T - 2, LR), 2),
     "join": lambda T: ec.join([ec.constant(2, LR), ec.linear(T - 2, LR / 2)]),
     "wsd": lambda T: ec.wsd(T, LR, decay_steps=3, warmup_steps=2),
+    "wsd_cycles": lambda T: ec.wsd_cycles(T, LR, num_cycles=2, tail="1-sqrt"),
+    "one_cycle": lambda T: ec.one_cycle(T, LR),
+    "cooldown": lambda T: ec.cooldown(ec.constant(2, LR), T - 4, 4, shape="1-sqrt"),
+    "over_tokens": lambda T: ec.over_tokens(ec.linear(2 * T - 4, LR), 2 * T - 4, [(0, 1), (4, 2)]),
+    "polynomial": lambda T: ec.polynomial(T, LR, power=2.0),
+    "inverse_sqrt": lambda T: ec.inverse_sqrt(T, LR, timescale=3),
+    "rex": lambda T: ec.warmup(ec.rex(T - 2, LR), 2, shape="cosine"),
 }
 # For tests that do not depend on the kind: a curve, a curve with a warmup, and one with a jump.
 FEW = ("eigencurve", "warmup, eigencurve", "join")

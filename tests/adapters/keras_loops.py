@@ -4,6 +4,7 @@ import contextlib
 import doctest
 import runpy
 import tempfile
+import warnings
 from pathlib import Path
 
 import keras
@@ -11,7 +12,7 @@ import numpy as np
 
 import eigencurve as ec
 from eigencurve.adapters import keras as adapter
-from eigencurve.adapters.keras import KerasSchedule, extend
+from eigencurve.adapters.keras import CheckLength, KerasSchedule, cooldown, extend
 
 
 @keras.saving.register_keras_serializable(package="tests")
@@ -101,10 +102,17 @@ def rates_skipping(schedule, num_steps, skipped):
     return loop.first
 
 
+def extend_late(model, longer):
+    """Extend a schedule that may have decayed already."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*the rate jumps")
+        extend(model, ec.schedule_from_dict(longer))
+
+
 def rates_extended(schedule, longer, num_steps, at):
     before = plain(schedule).run(at)
     after = before.reloaded()
-    extend(after.model, ec.schedule_from_dict(longer))
+    extend_late(after.model, longer)
     return before.first + after.run(num_steps - at).first
 
 
@@ -112,14 +120,41 @@ def rates_extended_in_place(schedule, longer, num_steps, at):
     """Rates of a run extended after its train step was compiled, with a loss-scale optimizer."""
     inner = keras.optimizers.SGD(KerasSchedule(ec.schedule_from_dict(schedule)))
     loop = Loop.fresh(keras.optimizers.LossScaleOptimizer(inner, initial_scale=2.0**8)).run(at)
-    extend(loop.model, ec.schedule_from_dict(longer))
+    extend_late(loop.model, longer)
     return loop.run(num_steps - at).first
 
 
 def groups_extended_in_place(schedule, longer, num_steps, at, ratios):
     loop = Loop.fresh(multi_optimizer(schedule, ratios), len(ratios)).run(at)
-    extend(loop.model, ec.schedule_from_dict(longer))
+    extend_late(loop.model, longer)
     return loop.run(num_steps - at).seen
+
+
+def rates_cooled(schedule, num_steps, at, shape, ratios):
+    """Rates of a run that is saved, loaded and cooled down at ``at``."""
+    before = Loop.fresh(multi_optimizer(schedule, ratios), len(ratios)).run(at)
+    after = before.reloaded()
+    cooldown(after.model, num_steps=num_steps, shape=shape)
+    return before.seen + after.run(num_steps).seen
+
+
+def rates_rewarmed(schedule, longer, num_steps, at, rewarm, accumulation):
+    counted = KerasSchedule(ec.schedule_from_dict(schedule), gradient_accumulation_steps=accumulation)
+    loop = Loop.fresh(keras.optimizers.SGD(counted, gradient_accumulation_steps=accumulation)).run(at * accumulation)
+    extend(loop.model, ec.schedule_from_dict(longer), rewarm=rewarm)
+    return loop.run((num_steps - at) * accumulation).first
+
+
+def length_warnings(schedule, num_batches, epochs, taken, accumulation):
+    """Warnings of CheckLength in a fit after some steps."""
+    counted = KerasSchedule(ec.schedule_from_dict(schedule), gradient_accumulation_steps=accumulation)
+    steps = accumulation if accumulation > 1 else None
+    loop = Loop.fresh(keras.optimizers.SGD(counted, gradient_accumulation_steps=steps)).run(taken * accumulation)
+    x = np.ones((num_batches, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loop.model.fit(x, x, batch_size=1, epochs=epochs, verbose=0, callbacks=[CheckLength()])
+    return [str(warning.message) for warning in caught if "CheckLength" in str(warning.message)]
 
 
 class Reading(keras.callbacks.Callback):
@@ -238,6 +273,8 @@ def refused(case):
         "too short": lambda: extend(running, g),
         "no schedule": lambda: extend(bare, f),
         "not compiled": lambda: extend(keras.Sequential([keras.layers.Dense(1)]), f),
+        "past": lambda: cooldown(running, 3, num_steps=2),
+        "cool nothing": lambda: cooldown(bare, num_steps=2),
         "extend a number": lambda: extend(running, 0.1),
         "foreign config": lambda: KerasSchedule.from_config({"schedule": {"kind": "sine"}}),
     }

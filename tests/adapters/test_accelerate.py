@@ -55,6 +55,31 @@ def test_a_run_can_be_extended():
     assert loop.run(9).first() == [ec.cosine(6, LR)(t) for t in range(3)] + [ec.cosine(12, LR)(t) for t in range(3, 12)]
 
 
+def test_a_run_can_be_cooled_down():
+    loop = Loop(ec.constant(100, LR)).run(3)
+    loop.scheduler.cooldown(num_steps=4, shape="1-sqrt")
+    assert loop.run(4).first() == ec.cooldown(ec.constant(100, LR), 3, 4, shape="1-sqrt").values().tolist()
+
+
+def test_a_schedule_of_another_length_is_reported():
+    loop = Loop(ec.linear(4, LR))
+    with pytest.warns(UserWarning, match=r"prepare_schedule: the schedule has 4 steps, but the trainer takes 6"):
+        prepare_schedule(loop.accelerator, loop.optimizer, ec.linear(4, LR), num_steps=6)
+
+
+def test_each_group_has_its_own_schedule():
+    loop = Loop(ec.linear(4, LR))
+    bare = torch.optim.AdamW(
+        [{"params": [torch.nn.Parameter(torch.ones(1))]} for _ in range(2)], lr=LR, weight_decay=0.1
+    )
+    f, g = ec.linear(4, LR), ec.cosine(4, 0.01)
+    scheduler = prepare_schedule(loop.accelerator, bare, [f, g], scale_weight_decay=True)
+    bare.step()
+    scheduler.step()
+    assert scheduler.get_last_lr() == [f(1), g(1)]
+    assert bare.param_groups[0]["weight_decay"] == pytest.approx(0.075)
+
+
 def test_bad_arguments():
     with pytest.raises(TypeError, match=r"'accelerator' must be an accelerate.Accelerator"):
         prepare_schedule(None, None, ec.cosine(4, LR))

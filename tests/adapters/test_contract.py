@@ -9,6 +9,11 @@ from tests.adapters.contract import FEW, SCHEDULES, drawn, driver_names, expecte
 from eigencurve.schedules.serial import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "adapters.md"
+# These runs are short on purpose, and some are extended late.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
+]
 every_kind = pytest.mark.parametrize("kind", SCHEDULES)
 few_kinds = pytest.mark.parametrize("kind", FEW)
 

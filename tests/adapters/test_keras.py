@@ -1,6 +1,7 @@
 """Beyond the contract: traced steps, saved models, callbacks and errors."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -56,6 +57,40 @@ def test_hurt_3_a_compiled_train_step_does_not_keep_the_old_horizon(worker):
     np.testing.assert_allclose(found, np.outer(wanted, ratios), rtol=2**-22)
 
 
+@pytest.mark.parametrize("shape", ["linear", "1-sqrt", "cosine"])
+def test_a_loaded_model_is_cooled_down(worker, shape):
+    f, ratios = ec.constant(100, 0.5), [1.0, 0.5]
+    found = worker.call("rates_cooled", schedule=f.to_dict(), num_steps=5, at=3, shape=shape, ratios=ratios)
+    wanted = ec.cooldown(f, 3, 5, shape).values()
+    np.testing.assert_allclose(found, np.outer(wanted, ratios), rtol=2**-22)
+
+
+def test_hurt_3_a_rewarmup_does_not_jump_with_accumulation(worker):
+    f, longer = ec.cosine(8, 0.5), ec.cosine(20, 0.5)
+    found = worker.call(
+        "rates_rewarmed", schedule=f.to_dict(), longer=longer.to_dict(), num_steps=20, at=7, rewarm=5, accumulation=2
+    )
+    np.testing.assert_allclose(found[7 + 5 :], longer.values()[12:], rtol=2**-22)
+    np.testing.assert_allclose(np.diff(found[7:13]), (longer(12) - f(7)) / 6, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (10, None),
+        (6, "has 6 steps, but the trainer takes 10: the last 4"),
+        (30, "has 30 steps, .* training ends before"),
+    ],
+)
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_schedule_of_another_length_is_reported(worker, length, text, accumulation):
+    f = ec.linear(length, 0.5)
+    settings = {"num_batches": 4 * accumulation, "epochs": 2, "taken": 2, "accumulation": accumulation}
+    found = worker.call("length_warnings", schedule=f.to_dict(), **settings)
+    assert len(found) == (text is not None)
+    assert text is None or re.match(f"CheckLength: the schedule {text}", found[0])
+
+
 LOADED = """
 import sys, numpy as np, keras
 import eigencurve.adapters.keras
@@ -99,6 +134,8 @@ def test_doctests(worker):
         ("too short", "ValueError: extend: 'schedule' must be longer than the 4 steps already taken, got 4."),
         ("no schedule", "ValueError: extend: 'model' must be one that trains with a KerasSchedule"),
         ("not compiled", "ValueError: extend: 'model' must be compiled"),
+        ("past", "ValueError: cooldown: 'from_step' must be >= 4, the next step, got 3."),
+        ("cool nothing", "ValueError: cooldown: 'model' must be one that trains with a KerasSchedule"),
         ("extend a number", "TypeError: extend: 'schedule' must be a Schedule"),
         ("foreign config", "ValueError: schedule_from_dict: 'kind' must be one of"),
     ],

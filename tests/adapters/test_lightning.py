@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,24 @@ from tests.adapters.recording import recorded
 from torch.nn import functional as F
 
 import eigencurve as ec
-from eigencurve.adapters.lightning import MeasureSchedule, optimizer_config, total_steps
+from eigencurve.adapters.lightning import (
+    Cooldown,
+    MeasureSchedule,
+    RangeTestCallback,
+    optimizer_config,
+    scheduler_of,
+    total_steps,
+)
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 ROOT = Path(__file__).parents[2]
+# These runs are short on purpose, and some are extended late.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
+]
 
 
 class Classifier(pl.LightningModule):
@@ -255,3 +268,97 @@ def test_the_pytorch_lightning_package_works_too(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+# ---- Cooldowns, lengths and groups
+
+
+class Held(Module):
+    """Constant rate until further notice, and resumable at any time."""
+
+    def __init__(self, **options):
+        super().__init__(ec.constant(1000, 0.25), on_resume="adopt", **options)
+
+
+def test_a_branch_decays_from_a_checkpoint_and_resumes_itself(tmp_path):
+    fit(Held(), 5).save_checkpoint(tmp_path / "trunk.ckpt")
+    wanted = ec.cooldown(ec.constant(1000, 0.25), 5, 6, shape="1-sqrt").values()[5:].tolist()
+    whole = Held()
+    fit(whole, 11, checkpoint=tmp_path / "trunk.ckpt", callbacks=[Cooldown(6, shape="1-sqrt")])
+    assert whole.first() == wanted
+    first, second = Held(), Held()
+    running = fit(first, 8, checkpoint=tmp_path / "trunk.ckpt", callbacks=[Cooldown(6, shape="1-sqrt")])
+    running.save_checkpoint(tmp_path / "branch.ckpt")
+    fit(second, 11, checkpoint=tmp_path / "branch.ckpt", callbacks=[Cooldown(6, shape="1-sqrt")])
+    assert first.first() + second.first() == wanted
+
+
+def test_a_running_scheduler_can_be_cooled_down():
+    class Decide(pl.Callback):
+        def on_train_batch_end(self, trainer, *_):
+            if trainer.global_step == 4:
+                scheduler_of(trainer).cooldown(num_steps=4)
+
+    module = Held()
+    fit(module, 8, callbacks=[Decide()])
+    assert module.first() == [0.25] * 4 + ec.linear(4, 0.25).values().tolist()
+    with pytest.raises(ValueError, match="scheduler_of: 'trainer' must be one that fits with one ScheduleLR"):
+        scheduler_of(trainer(3))
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [(4, "has 4 steps, but the trainer takes 8: the last 4 steps keep"), (12, "has 12 steps, .* training ends before")],
+)
+def test_a_schedule_of_another_length_is_reported(length, text):
+    class Checked(Module):
+        def configure_optimizers(self):
+            optimizer = torch.optim.SGD(self.parameters(), lr=0.25)
+            return optimizer_config(optimizer, self.schedule, trainer=self.trainer)
+
+    with pytest.warns(UserWarning, match=rf"optimizer_config: the schedule {text}.* total_steps\(self.trainer\)"):
+        fit(Checked(ec.linear(length, 0.25)), -1, max_epochs=2)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*but the trainer takes")
+        fit(Checked(ec.linear(8, 0.25)), -1, max_epochs=2)
+
+
+@pytest.mark.parametrize("options", [{"num_updates": -1, "max_epochs": 2}, {"num_updates": 20, "max_epochs": -1}])
+def test_a_measurement_that_never_happens_is_reported(options):
+    callback = MeasureSchedule(loss, Measurement(**{**vars(MEASUREMENT), "at_epoch": 2}))
+    with pytest.warns(
+        UserWarning, match=r"at_epoch=2 is beyond the run, which has [12] epochs .* Set at_epoch <= [01]"
+    ):
+        fit(Classifier(), batches=data(), callbacks=[callback], **options)
+
+
+def test_each_group_has_its_own_schedule_also_after_a_checkpoint(tmp_path):
+    class Grouped(Module):
+        def configure_optimizers(self):
+            names = ("body", "head", "frozen")
+            groups = [{"params": [w], "name": n, "lr": 0.5} for w, n in zip(self.weights, names, strict=True)]
+            optimizer = torch.optim.AdamW(groups, lr=0.25, weight_decay=0.1)
+            self.seen = recorded(optimizer)
+            return optimizer_config(optimizer, self.schedule, scale_weight_decay=True)
+
+    f, g = ec.linear(8, 0.2), ec.cosine(8, 0.01)
+    schedules, ratios = {"body": f, "head": g, "frozen": None}, (1.0, 1.0, 1.0)
+    before, after = Grouped(schedules, ratios), Grouped(schedules, ratios)
+    fit(before, 3).save_checkpoint(tmp_path / "run.ckpt")
+    running = fit(after, 8, checkpoint=tmp_path / "run.ckpt")
+    assert before.seen + after.seen == [[f(t), g(t), 0.5] for t in range(8)]
+    decays = [group["weight_decay"] for group in running.optimizers[0].param_groups]
+    assert decays == pytest.approx([0.1 * f(7) / 0.2, 0.1 * g(7) / 0.01, 0.1])
+
+
+def test_a_range_test_changes_nothing_and_may_end_the_fit():
+    plain, tested, callback = Classifier(), Classifier(), RangeTestCallback(loss, max_lr=1e3, num_steps=30)
+    for module, callbacks in ((plain, []), (tested, [callback])):
+        torch.manual_seed(3)
+        quiet_fit(module, torch.utils.data.DataLoader(data(), batch_size=2, shuffle=True), callbacks)
+    steps = len(plain.losses)
+    assert torch.equal(torch.stack(plain.losses), torch.stack(tested.losses[-steps:]))
+    assert plain.first() == tested.first()[-steps:]
+    assert callback.result.suggestion is not None
+    ended = fit(Classifier(), -1, data(), callbacks=[RangeTestCallback(loss, stop=True, max_lr=1e3)], max_epochs=3)
+    assert ended.global_step <= 12

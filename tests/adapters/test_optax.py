@@ -103,3 +103,32 @@ def test_bad_arguments():
     for bad in (1.0, jnp.float32(3), True):
         with pytest.raises(TypeError, match="optax_schedule: 'count' must be an integer"):
             jax.jit(rate)(bad)
+
+
+def test_a_run_cools_down_with_a_new_function_and_the_old_state():
+    """The state counts the updates, so an optimizer with the new schedule continues where the old one was."""
+    hold = ec.constant(1000, 0.5)
+    params, seen = jnp.zeros(1), []
+    optimizer = optax.sgd(optax_schedule(hold))
+    state = optimizer.init(params)
+    for t in range(9):
+        if t == 4:
+            optimizer = optax.sgd(optax_schedule(ec.cooldown(hold, from_step=4, num_steps=5, shape="1-sqrt")))
+        updates, state = optimizer.update(jnp.ones(1), state, params)
+        seen.append(-float(updates[0]))
+    np.testing.assert_allclose(seen, ec.cooldown(hold, 4, 5, shape="1-sqrt").values(), rtol=2**-22)
+
+
+def test_each_group_has_its_own_schedule():
+    f, g = ec.linear(6, 0.5), ec.cosine(6, 0.01)
+    transforms = {
+        "body": optax.sgd(optax_schedule(f)),
+        "head": optax.sgd(optax_schedule(g)),
+        "old": optax.set_to_zero(),
+    }
+    optimizer = optax.multi_transform(transforms, {"a": "body", "b": "head", "c": "old"})
+    params = {"a": jnp.zeros(()), "b": jnp.zeros(()), "c": jnp.zeros(())}
+    state = optimizer.init(params)
+    for t in range(6):
+        updates, state = optimizer.update(dict.fromkeys(params, jnp.ones(())), state, params)
+        np.testing.assert_allclose([-float(updates[name]) for name in "abc"], [f(t), g(t), 0.0], rtol=2**-22)

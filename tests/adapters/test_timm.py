@@ -48,3 +48,17 @@ def test_it_resumes_and_refuses_another_horizon():
     assert seen == [[0.5 * SCHEDULE(t), SCHEDULE(t)] for t in range(4, 12)]
     with pytest.raises(ValueError, match="on_resume='extend'"):
         TimmSchedule(make_optimizer({}, {}, lr=LR), ec.cosine(50, LR)).load_state_dict(state)
+
+
+def test_it_cools_down_and_has_a_schedule_per_group():
+    optimizer = make_optimizer({"lr_scale": 0.5}, {}, lr=LR)
+    seen, scheduler = recorded(optimizer), TimmSchedule(optimizer, [SCHEDULE, ec.constant(12, 0.1)])
+    loop = TimmLoop(optimizer, scheduler)
+    loop.train([0])
+    scheduler.cooldown(num_steps=4)
+    loop.train([1])
+    assert seen[:4] == [[0.5 * SCHEDULE(t), 0.1] for t in range(4)]
+    assert seen[4:] == [
+        [0.5 * rate, low]
+        for rate, low in zip(ec.linear(4, SCHEDULE(4)).values(), ec.linear(4, 0.1).values(), strict=True)
+    ]

@@ -2,6 +2,7 @@ import io
 import json
 import pickle
 import warnings
+from itertools import pairwise
 
 import pytest
 import torch
@@ -244,3 +245,183 @@ def test_bad_settings_of_the_one_call_are_refused_before_the_model_runs():
             torch_schedule(model, untouched, batch, **{"total_steps": 5, "lr": 0.1, "weight_decay": 1e-3, **bad})
     with pytest.raises(TypeError, match="unexpected keyword argument 'nmu_steps'"):
         torch_schedule(model, untouched, batch, 5, lr=0.1, weight_decay=1e-3, nmu_steps=3)
+
+
+# ---- Cooldowns and extensions
+
+
+@pytest.mark.parametrize("shape", ["linear", "1-sqrt", "cosine", "eigencurve"])
+def test_a_running_scheduler_cools_down_and_is_saved_and_resumed(shape):
+    spectrum = SPECTRUM if shape == "eigencurve" else None
+    hold = ec.constant(1000, 0.5)
+    wanted = ec.cooldown(hold, 5, 6, shape, spectrum=spectrum)
+    optimizer, scheduler = stepped(hold, 5, (0.5, 0.05))
+    checkpoint = saved(scheduler.state_dict())
+    scheduler.cooldown(num_steps=6, shape=shape, spectrum=spectrum)
+    branch = ScheduleLR.resume(make_optimizer((0.5, 0.05)), checkpoint)  # the same decision from the checkpoint
+    branch.cooldown(num_steps=6, shape=shape, spectrum=spectrum)
+    assert branch.schedule == scheduler.schedule == wanted
+    for t in range(5, 9):
+        assert rates_of(optimizer) == [wanted(t), wanted(t) * (0.05 / 0.5)]
+        optimizer.step()
+        scheduler.step()
+    resumed = ScheduleLR.resume(make_optimizer((0.5, 0.05)), saved(scheduler.state_dict()))
+    assert resumed.get_last_lr() == [wanted(9), wanted(9) * (0.05 / 0.5)]
+
+
+def test_a_cooldown_may_be_planned_but_not_in_the_past():
+    _, scheduler = stepped(ec.constant(100, 0.5), 3)
+    scheduler.cooldown(from_step=10, num_steps=5, min_lr=0.1)
+    assert scheduler.schedule == ec.cooldown(ec.constant(100, 0.5), 10, 5, min_lr=0.1)
+    with pytest.raises(
+        ValueError, match=r"ScheduleLR.cooldown: 'from_step' must be >= 3, the next step, got 2. Resume"
+    ):
+        scheduler.cooldown(from_step=2, num_steps=5)
+
+
+def test_hurt_3_extending_a_decayed_schedule_warns_and_a_rewarmup_does_not_jump():
+    short, long = ec.cosine(10, 0.5), ec.cosine(40, 0.5)
+    _, jumping = stepped(short, 9)
+    with pytest.warns(UserWarning, match=r"ScheduleLR.extend: the rate jumps from 0.0122 to 0.44 at step 9.*rewarm=1"):
+        jumping.extend(long)
+    assert jumping.get_last_lr() == [long(9)]
+    optimizer, scheduler = stepped(short, 9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scheduler.extend(long, rewarm=10)
+    seen = [short(8)]
+    for _ in range(9, 40):
+        seen.append(rates_of(optimizer)[0])
+        optimizer.step()
+        scheduler.step()
+    assert max(later - earlier for earlier, later in pairwise(seen)) < 0.05
+    assert seen[11:] == [long(t) for t in range(19, 40)]
+    assert ScheduleLR.resume(make_optimizer(), saved(scheduler.state_dict())).schedule == scheduler.schedule
+
+
+def test_hurt_3_resuming_with_another_length_after_the_decay_warns():
+    state = saved(stepped(ec.cosine(10, 0.5), 9)[1].state_dict())
+    longer = ScheduleLR(make_optimizer(), ec.cosine(40, 0.5), on_resume="extend")
+    with pytest.warns(UserWarning, match=r"ScheduleLR: the rate jumps from 0.0122 to 0.44"):
+        longer.load_state_dict(state)
+
+
+# ---- A schedule for each group
+
+
+NAMED = (
+    {"lr": 0.5, "name": "body"},
+    {"lr": 0.05, "name": "body"},
+    {"lr": 0.3, "name": "head"},
+    {"lr": 0.2, "name": "old"},
+)
+F, G = ec.warmup(ec.cosine(6, 0.4), 2), ec.linear(8, 0.01)
+EACH = {
+    "mapping": ({"head": G, "body": F, "old": None}, lambda t: [F(t), F(t) * (0.05 / 0.5), G(t), 0.2]),
+    "list": ([F, G, G, None], lambda t: [F(t), G(t), G(t), 0.2]),
+}
+
+
+@pytest.mark.parametrize("form", EACH)
+@pytest.mark.parametrize("stop", [0, 3, 7])
+def test_each_group_follows_its_own_schedule_also_after_a_resume(form, stop):
+    given, wanted = EACH[form]
+    optimizer = recording.make_optimizer(*NAMED, lr=0.5)
+    scheduler = ScheduleLR(optimizer, given)
+    for t in range(stop):
+        assert rates_of(optimizer) == scheduler.get_last_lr() == wanted(t)
+        optimizer.step()
+        scheduler.step()
+    state = saved({"scheduler": scheduler.state_dict(), "optimizer": optimizer.state_dict()})
+    for way in ("load", "resume", "adopt"):
+        fresh = recording.make_optimizer(*NAMED, lr=0.5)
+        fresh.load_state_dict(state["optimizer"])
+        if way == "resume":
+            again = ScheduleLR.resume(fresh, state["scheduler"])
+        else:
+            other = given if way == "load" else ec.constant(99, 0.7)
+            again = ScheduleLR(fresh, other, on_resume="refuse" if way == "load" else "adopt")
+            again.load_state_dict(state["scheduler"])
+        for t in range(stop, 10):
+            assert rates_of(fresh) == wanted(t), way
+            fresh.step()
+            again.step()
+
+
+def test_the_state_of_other_groups_is_refused_and_may_be_extended():
+    optimizer = recording.make_optimizer(*NAMED, lr=0.5)
+    state = saved(ScheduleLR(optimizer, [F, G, G, None]).state_dict())
+    with pytest.raises(ValueError, match="the state of this scheduler's schedule"):
+        ScheduleLR(recording.make_optimizer(*NAMED, lr=0.5), [F, F, G, None]).load_state_dict(state)
+    longer = ec.linear(20, 0.01)
+    again = ScheduleLR(recording.make_optimizer(*NAMED, lr=0.5), [F, longer, G, None], on_resume="extend")
+    again.load_state_dict(state)
+    assert again.schedules == [F, longer, G, None]
+    again.extend([F, longer, longer, F])
+    assert again.schedules == [F, longer, longer, F]
+    with pytest.raises(ValueError, match="'schedule' must be a list or a mapping, as before"):
+        again.extend(F)
+    with pytest.raises(ValueError, match="'schedule' must be one Schedule, as before"):
+        ScheduleLR(make_optimizer(), F).extend([F])
+
+
+def test_every_group_cools_down_in_its_proportion():
+    optimizer = recording.make_optimizer(*NAMED, lr=0.5)
+    scheduler = ScheduleLR(optimizer, [ec.constant(9, 0.4), ec.constant(9, 0.1), None, None])
+    scheduler.cooldown(from_step=4, num_steps=4, min_lr=0.04)
+    assert scheduler.schedules[1] == ec.cooldown(ec.constant(9, 0.1), 4, 4, min_lr=0.01)
+    assert scheduler.schedules[2] is None
+
+
+# ---- Weight decay that follows the rate
+
+
+def test_weight_decay_follows_the_rate_on_request_also_after_a_resume():
+    def make():
+        groups = [{"params": [nn.Parameter(torch.ones(2))], "weight_decay": decay} for decay in (0.1, 0.0, 0.3)]
+        return torch.optim.AdamW(groups, lr=0.4)
+
+    def decays(optimizer):
+        return [group["weight_decay"] for group in optimizer.param_groups]
+
+    given = [F, F, None]
+    optimizer = make()
+    scheduler = ScheduleLR(optimizer, given, scale_weight_decay=True)
+    for t in range(4):
+        assert decays(optimizer) == pytest.approx([0.1 * F(t) / 0.4, 0.0, 0.3])
+        optimizer.step()
+        scheduler.step()
+    state = saved({"scheduler": scheduler.state_dict(), "optimizer": optimizer.state_dict()})
+    for way in ("load", "resume"):
+        fresh = make()
+        fresh.load_state_dict(state["optimizer"])
+        if way == "resume":
+            again = ScheduleLR.resume(fresh, state["scheduler"])
+        else:
+            again = ScheduleLR(fresh, given, scale_weight_decay=True)
+            again.load_state_dict(state["scheduler"])
+        for t in range(4, 9):
+            assert decays(fresh) == pytest.approx([0.1 * F(t) / 0.4, 0.0, 0.3]), way
+            fresh.step()
+            again.step()
+
+
+def test_weight_decay_stays_unless_asked_for_and_must_exist():
+    optimizer, _ = stepped(ec.linear(4, 0.5), 2)
+    assert optimizer.param_groups[0]["weight_decay"] == 0
+
+    class Plain(torch.optim.Optimizer):
+        def __init__(self, params):
+            super().__init__(params, {"lr": 0.1})
+
+    with pytest.raises(ValueError, match="'scale_weight_decay' must be left out for an optimizer without weight decay"):
+        ScheduleLR(Plain([nn.Parameter(torch.ones(1))]), F, scale_weight_decay=True)
+
+
+def test_a_state_of_the_first_version_is_read():
+    f = ec.cosine(10, 0.5)
+    state = {"version": 1, "schedule": f.to_dict(), "last_epoch": 4, "step_count": 5, "ratios": [1.0]}
+    assert stepped(f, 4)[1].state_dict() == state
+    assert ScheduleLR.resume(make_optimizer(), state).get_last_lr() == [f(4)]
+    with pytest.raises(ValueError, match="the state of a ScheduleLR, version 2 or older"):
+        ScheduleLR.resume(make_optimizer(), {**state, "version": 3})

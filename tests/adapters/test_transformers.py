@@ -17,7 +17,14 @@ from torch.nn import functional as F
 import eigencurve as ec
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
-from eigencurve.adapters.transformers import LabelCount, MeasureSchedule, ScheduleCallback, model_loss, total_steps
+from eigencurve.adapters.transformers import (
+    LabelCount,
+    MeasureSchedule,
+    RangeTestCallback,
+    ScheduleCallback,
+    model_loss,
+    total_steps,
+)
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 ROOT = Path(__file__).parents[2]
@@ -108,6 +115,11 @@ for way in ("optimizers", "callback"):
         os._exit(1)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
 """
+# These runs are short on purpose, and some are extended late.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
+]
 SCHEDULE = ec.warmup(ec.eigencurve(ec.Spectrum([0.01, 0.1, 1.0], [6, 3, 1]), 7, LR), 2)
 SAVING = {"save_strategy": "steps", "save_steps": 2}
 
@@ -282,3 +294,75 @@ def test_the_callback_measures_the_models_own_hessian(tmp_path):
     torch.testing.assert_close(
         callback.plan.estimate.alphas[0].tolist(), reference.alphas[0].tolist(), rtol=1e-3, atol=1e-5
     )  # float32 sums in another order
+
+
+# ---- Cooldowns, lengths and groups
+
+
+def test_a_cooldown_planned_before_training_starts_at_the_checkpoint(tmp_path):
+    hold = ec.constant(1000, LR)
+    Run(tmp_path, hold, 4, callback=True, **SAVING).train()
+    branch = Run(tmp_path, hold, 9, callback=True, on_resume="adopt", **SAVING)
+    branch.callback.cooldown(num_steps=5, shape="cosine")
+    branch.train(f"{tmp_path}/checkpoint-4")
+    assert branch.first() == ec.cosine(5, LR).values().tolist()
+    again = Run(tmp_path, hold, 9, callback=True, on_resume="adopt", **SAVING).train(f"{tmp_path}/checkpoint-6")
+    assert again.first() == ec.cosine(5, LR).values().tolist()[2:]
+
+
+def test_a_cooldown_during_training_is_in_the_next_checkpoint(tmp_path):
+    class Decide(transformers.TrainerCallback):
+        def on_step_end(self, _args, state, _control, **_):
+            if state.global_step == 3:
+                run.callback.cooldown(from_step=4, num_steps=4)
+
+    run = Run(tmp_path, ec.constant(1000, LR), 8, callback=True, **SAVING)
+    run.trainer.add_callback(Decide())
+    run.train()
+    wanted = [LR] * 4 + ec.linear(4, LR).values().tolist()
+    assert run.first() == wanted
+    state = json.loads((tmp_path / "checkpoint-6" / "trainer_state.json").read_text())
+    saved = state["stateful_callbacks"]["eigencurve"]["scheduler"]["schedule"]
+    assert ec.schedule_from_dict(saved).values().tolist() == wanted
+
+
+@pytest.mark.parametrize(("length", "text"), [(3, "the last 3 steps keep"), (9, "training ends before")])
+def test_a_schedule_of_another_length_is_reported(tmp_path, length, text):
+    with pytest.warns(
+        UserWarning, match=f"ScheduleCallback: the schedule has {length} steps, but the trainer takes 6: {text}"
+    ):
+        Run(tmp_path, ec.linear(length, LR), 6, callback=True).train()
+
+
+def test_a_measurement_that_never_happens_is_reported(tmp_path):
+    callback = MeasureSchedule(Measurement(**{**vars(MEASUREMENT), "at_epoch": 3}))
+    run = Run(tmp_path, ec.constant(8, LR), 8, callback=True)
+    run.trainer.remove_callback(ScheduleCallback)
+    run.trainer.add_callback(callback)
+    with pytest.warns(UserWarning, match=r"at_epoch=3 is beyond the run, which has 2 epochs .* Set at_epoch <= 1"):
+        run.train()
+
+
+def test_each_group_has_its_own_schedule_also_after_a_checkpoint(tmp_path):
+    f, g = ec.linear(8, 0.2), ec.cosine(8, 0.01)
+    options = {"ratios": (1.0, 1.0, 2.0), "callback": True, "save_strategy": "steps", "save_steps": 3}
+    before = Run(tmp_path, [f, g, None], 3, **options).train()
+    after = Run(tmp_path, [f, g, None], 8, **options).train(f"{tmp_path}/checkpoint-3")
+    assert before.seen + after.seen == [[f(t), g(t), 2 * LR] for t in range(8)]
+
+
+def test_a_range_test_changes_nothing_and_may_end_the_training(tmp_path):
+    weights = []
+    callback = RangeTestCallback(max_lr=1e3, num_steps=30)
+    for callbacks in ([], [callback]):
+        run = Run(tmp_path, SCHEDULE, SCHEDULE.total_steps, callback=True)
+        for each in callbacks:
+            run.trainer.add_callback(each)
+        run.train()
+        weights.append(torch.cat([parameter.detach().flatten() for parameter in run.model.parameters()]))
+    assert torch.equal(*weights)
+    assert callback.result.suggestion is not None
+    run = Run(tmp_path, SCHEDULE, SCHEDULE.total_steps, callback=True)
+    run.trainer.add_callback(RangeTestCallback(stop=True, max_lr=1e3, num_steps=30))
+    run.train()
+    assert run.trainer.state.global_step <= 1

@@ -51,6 +51,10 @@ def test_what_accelerate_prepares_itself_steps_once_per_process(found):
     assert found[0]["accelerate, prepared by itself"] == [SCHEDULE(2 * t) for t in range(12)]
 
 
+def test_a_time_budget_is_that_of_the_first_process(found):
+    assert found[0]["timed"] == found[1]["timed"] == ec.linear(100, LR)(np.arange(10, 60, 10)).tolist()
+
+
 def test_lightning_measures_over_all_processes_and_counts_their_steps(found):
     # 24 examples, two processes, batches of 2, two epochs: 12 updates.
     assert found[0]["lightning steps"] == len(found[0]["lightning"]) == 12

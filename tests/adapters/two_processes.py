@@ -26,6 +26,7 @@ from eigencurve.adapters.accelerate import prepare_schedule
 from eigencurve.adapters.lightning import MeasureSchedule, total_steps
 from eigencurve.adapters.measuring import Measurement
 from eigencurve.adapters.torch import ScheduleLR
+from eigencurve.adapters.wall_clock import WallClockLR
 
 LR = 0.25
 SCHEDULE = ec.warmup(ec.cosine(6, LR), 2)
@@ -53,6 +54,20 @@ def accelerated(accumulation, ours, split_batches=False):
                 scheduler.step()
                 optimizer.zero_grad()
     return [rates[0] for rates in seen]
+
+
+def timed():
+    """Rates of a time budget: the second process has a slower clock."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=LR)
+    now = [0.0]
+    scheduler = WallClockLR(optimizer, ec.linear(100, LR), seconds=10.0, clock=lambda: now[0])
+    seen = []
+    for _ in range(5):
+        optimizer.step()
+        now[0] += 1.0 if os.environ["RANK"] == "0" else 0.3
+        scheduler.step()
+        seen.append(scheduler.get_last_lr()[0])
+    return seen
 
 
 def lightning():
@@ -87,6 +102,7 @@ def main(folder):
         run = Run(f"{folder}/{way}", SCHEDULE, 8, callback=way == "callback", gradient_accumulation_steps=2)
         assert run.trainer.args.world_size == 2
         found[f"transformers, {way}"] = run.train().first()
+    found["timed"] = timed()
     found["transformers, measured"], found["transformers, alphas"] = transformers_measured(f"{folder}/measured")
     found["lightning"], found["alphas"], found["lightning steps"] = lightning()
     Path(folder, f"{rank}.json").write_text(json.dumps(found))

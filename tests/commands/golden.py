@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.planning.logged import write_logs
 from tests.spectrum.test_measurement import record
 from tests.spectrum.test_noise import noise
 from tests.spectrum.test_start import START
@@ -68,6 +69,14 @@ CASES = {
     "schedule_warmup": case("schedule LAW --steps 200 --warmup 50"),
     "schedule_half_an_epoch": case("schedule --kind linear --epochs 0.5 --steps-per-epoch 30 --warmup 20% --csv"),
     "schedule_wrong_warmup": case("schedule --kind linear --steps 30 --warmup long"),
+    "schedule_wrong_length": case("schedule --kind wsd --steps 30 --decay-steps 120%"),
+    "schedule_long_decay": case("schedule --kind wsd --steps 1e2 --decay-steps 90% --warmup 20%"),
+    "schedule_tail": case(
+        "schedule --kind wsd --steps 1e2 --decay-steps 40% --tail 1-sqrt --warmup 10% --warmup-shape cosine"
+    ),
+    "schedule_wrong_tail": case("schedule --kind wsd --steps 1e2 --tail 1-sqr"),
+    "schedule_cycles": case("schedule --kind wsd-cycles --steps 12 --num-cycles 2 --decay 0.5 --csv"),
+    "schedule_one_cycle": case("schedule --kind one-cycle --steps 10 --three-phase --pct-start 0.4 --code torch"),
     "schedule_cosine": case("schedule --kind cosine --steps 100 --lr 0.3"),
     "schedule_multistep": case("schedule --kind multistep --steps 90 --milestones 30,60 --factor 10"),
     "schedule_csv": case("schedule --kind step-decay --steps 8 --lr 0.8 --csv"),
@@ -136,6 +145,20 @@ CASES = {
     "optimal_momentum": case("optimal LAW --steps 60 --noise 100 --momentum 0.9"),
     "optimal_nesterov_json": case("optimal LAW --steps 6 --noise 100 --momentum 0.9 --nesterov --json"),
     "optimal_bad_noise": case("optimal LAW --steps 60 --noise -1"),
+    "fit": case("fit constant.csv cosine.csv"),
+    "fit_best": case("fit constant.csv cosine.csv --steps 3000 --best -o best.json"),
+    "fit_one_run": case("fit constant.csv --max-lr 0.02"),
+    "fit_late": case("fit constant.csv late.csv"),
+    "fit_late_warmup": case("fit constant.csv late.csv --warmup 100 --loss VAL_LOSS"),
+    "fit_no_logs": case("fit"),
+    "fit_missing_file": case("fit constant.csv none.csv"),
+    "fit_no_log": case("fit small.txt"),
+    "fit_wrong_loss": case("fit constant.csv --loss train_loss -o best.json"),
+    "fit_wrong_run": case("fit constant.csv --run first"),
+    "fit_wrong_steps": case("fit constant.csv --steps 1"),
+    "fit_high_rate": case("fit constant.csv --max-lr 5"),
+    "fit_existing": case("fit constant.csv -o saved.json"),
+    "fit_report_ending": case("fit constant.csv --report page.pdf"),
     "estimate": case("estimate measured:problem -o measured.npz"),
     "estimate_rate": case("estimate measured:problem --steps 100 --lr 0.01"),
     "estimate_no_state": case("estimate measured:problem --optimizer-state none.pt"),
@@ -173,6 +196,8 @@ def prepare(folder: Path) -> None:
     (folder / "positive.txt").write_text(POSITIVE)
     (folder / "damaged.json").write_text("{]")
     (folder / "measured.py").write_text(PROBLEM)
+    head, *rows = write_logs(folder)[1].read_text().splitlines()
+    (folder / "late.csv").write_text("\n".join([head, *rows[10:]]) + "\n")
     spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
     ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4, across=0.013), noise(), START)
     for name, steps in (("saved.json", 10), ("saved300.json", 300)):

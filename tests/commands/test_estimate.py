@@ -255,7 +255,7 @@ def test_facts_without_an_optimizer():
         (["--optimizer-state", "tiny.py"], "a file that torch.save wrote"),
         (["--start-state", "tiny.py"], "a file that torch.save wrote"),
         (["--start-state", "x.pt", "-o", "s.txt"], "a text file cannot hold them"),
-        (["--lr", "0"], "'lr' must be > 0"),
+        (["--lr", "0"], "--lr must be > 0"),
     ],
 )
 def test_states_and_rates_are_checked_before_measuring(words, message):

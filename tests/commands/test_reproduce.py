@@ -47,9 +47,9 @@ def test_a_table_is_made_from_the_store_and_again_without_running(here):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("sledge",), 2, "'name' must be one of demo, ridge"),
-        (("ridge", "--backend", "threads"), 2, "'backend' must be one of"),
-        (("ridge", "--data", "rows", "--epochs", "0"), 2, "'epochs' must be >= 1"),
+        (("sledge",), 2, "NAME must be one of demo, ridge"),
+        (("ridge", "--backend", "threads"), 2, "--backend must be one of"),
+        (("ridge", "--data", "rows", "--epochs", "0"), 2, "--epochs must be >= 1"),
         (("ridge", "--data", "missing"), 1, "missing"),
         (("ridge", "--data", "bad"), 2, "line 1: 'x' is not index:value"),
         (("ridge", "--data", "rows", "--store", "rows"), 2, "a store of eigencurve's results"),
@@ -84,5 +84,5 @@ def test_a_table_of_the_theory_is_made_and_written(here, monkeypatch):
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="'name' must be one of"):
+    with pytest.raises(ValueError, match="NAME must be one of"):
         CliRunner().invoke(app, ["reproduce", "sledge", "--debug"], catch_exceptions=False)

@@ -1,6 +1,7 @@
 """What a shell expects of every command."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eigencurve.cli import app
-from eigencurve.commands.shell import COMMANDS, load, print_error
+from eigencurve.commands.shell import COMMANDS, in_options, load, option_names, print_error
 
 ROOT = Path(__file__).parents[2]
 MAIN = [sys.executable, "-m", "eigencurve.cli"]
@@ -78,7 +79,7 @@ def test_the_examples_of_the_page_parse():
 
 @pytest.mark.parametrize("words", [("--debug", "zoo", "show", "x"), ("zoo", "show", "x", "--debug")])
 def test_debug_shows_where_an_error_comes_from(words):
-    with pytest.raises(ValueError, match="'name' must be one of"):
+    with pytest.raises(ValueError, match="NAME must be one of"):
         invoke(*words, catch_exceptions=False)
     assert invoke("zoo", "show", "x").exit_code == 2
     assert invoke("schedule", "--stepz", "--debug").exit_code == 2
@@ -125,3 +126,33 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted():
         result = subprocess.run([*MAIN, "zoo"], capture_output=True, text=True, env={**environment, **more})
         assert result.returncode == 0
         assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_errors_name_the_options_of_the_command():
+    """Of the commands that make a schedule: no function and no argument in quotes is left in a message."""
+    for words in (
+        ("schedule", "--kind", "linear", "--steps", "0"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "10"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--lr", "-1"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "5", "--warmup-shape", "round"),
+        ("schedule", "--kind", "wsd", "--steps", "10", "--decay-steps", "0"),
+        ("schedule", "--kind", "rex", "--steps", "10", "--min-lr", "1"),
+        ("schedule", "--kind", "multistep", "--steps", "10"),
+        ("schedule", "--kind", "cosine-power", "--steps", "10", "--alpha", "0"),
+        ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--noise", "-1"),
+        ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--lr", "0"),
+    ):
+        result = invoke(*words)
+        assert result.exit_code == 2, words
+        assert re.match(r"error: --[a-z-]+ must be [^_]*$", result.stderr), (words, result.stderr)
+
+
+def test_a_message_about_something_else_is_unchanged():
+    names = option_names(load("schedule"))
+    assert (
+        in_options("load_schedule: 'path' must be JSON, got 'x'.", names)
+        == "load_schedule: 'path' must be JSON, got 'x'."
+    )
+    assert in_options("--kappa needs --power-law.", names) == "--kappa needs --power-law."
+    assert names["total_steps"] == "--steps"
+    assert names["spectrum"] == "SPECTRUM"

@@ -1,18 +1,30 @@
+import dataclasses
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.planning.logged import runs
 
 import eigencurve as ec
+from eigencurve.planning.forecasts import fitted_curves, forecast_view, predictions
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.planning.loss_view import loss_view
 from eigencurve.planning.spectrum_view import spectrum_view
 from eigencurve.planning.subject import law_subject, zoo_subject
 
 pytest.importorskip("plotly", reason="plotly is not installed")
-from eigencurve.figures.interactive import drawn_steps, losses_chart, rates_chart, spectrum_chart, style_of
+from eigencurve.figures.interactive import (
+    drawn_steps,
+    fit_chart,
+    forecasts_chart,
+    losses_chart,
+    rates_chart,
+    schedules_chart,
+    spectrum_chart,
+    style_of,
+)
 
 SUBJECT = zoo_subject("resnet20_cifar10")
 Q = ec.NoisyQuadratic(SUBJECT.spectrum, 1e4, 1.0)
@@ -121,3 +133,37 @@ def test_plotly_is_enough_and_its_absence_names_the_extra():
     subprocess.run([sys.executable, "-c", code.format("matplotlib")], check=True)
     result = subprocess.run([sys.executable, "-c", code.format("plotly")], capture_output=True, text=True)
     assert "pip install eigencurve[studio]" in result.stderr
+
+
+@pytest.fixture(scope="module")
+def forecast():
+    return forecast_view(runs())
+
+
+def test_logged_losses_and_their_fit(forecast):
+    curves = fitted_curves(forecast.forecast, forecast.runs)
+    odd = [dataclasses.replace(curves[0], name="<b>a</b>"), curves[1]]
+    chart = fit_chart(odd)
+    assert [trace.mode for trace in chart.data] == ["markers", "markers", "lines", "lines"]
+    assert chart.data[2].name == "&lt;b&gt;a&lt;/b&gt;"
+    assert_allclose(chart.data[0].y, curves[0].losses)
+    assert_allclose(chart.data[3].y, curves[1].fitted)
+
+
+def test_forecasts_have_bands(forecast):
+    shown = predictions(forecast, ["constant", "cosine to 0"])
+    chart = forecasts_chart(shown)
+    band, line = chart.data[1], chart.data[3]
+    low, high = np.split(np.asarray(band.y), 2)
+    assert_allclose(low, shown["cosine to 0"].low)
+    assert_allclose(high[::-1], shown["cosine to 0"].high)
+    assert_allclose(line.y, shown["cosine to 0"].loss)
+    assert band.fillcolor.startswith("rgba(")
+    assert line.name == "cosine to 0"
+
+
+def test_rates_of_schedules_with_any_names(forecast):
+    rows = {row.name: row.schedule for row in forecast.table.rows}
+    chart = schedules_chart(rows)
+    for trace in chart.data:
+        assert_allclose(trace.y, rows[trace.name](np.asarray(trace.x)))

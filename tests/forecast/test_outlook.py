@@ -56,3 +56,10 @@ def test_within_the_logs_nothing_is_added(fitted):
 def test_rates_beyond_the_curvature_of_the_fit_are_refused():
     with pytest.raises(ValueError, match=r"'schedule' must be within about 4 times the highest logged rate \(0.01\)"):
         fit_runs(three_runs()).predict(ec.constant(2000, 0.5))
+
+
+def test_a_decay_that_was_never_logged_is_hardly_known():
+    constant = fit_runs(logged(ec.constant(2000, 0.01))).fitted
+    spread = constant.law.spread
+    assert constant.outlook(ec.wsd(2000, 0.01, 200)).slack[-1] >= 0.1 * spread
+    assert constant.outlook(ec.constant(2000, 0.01)).slack[-1] == 0

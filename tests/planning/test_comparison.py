@@ -3,7 +3,7 @@ import json
 import pytest
 
 import eigencurve as ec
-from eigencurve.planning.comparison import NUMERICALLY_BEST, compare_schedules, comparison_fields
+from eigencurve.planning.comparison import NUMERICALLY_BEST, compare_schedules, comparison_fields, settings_text
 from eigencurve.planning.inputs import ASSUMED_NOISE, inputs_of
 from eigencurve.planning.subject import law_subject
 
@@ -53,3 +53,16 @@ def test_without_inputs_the_defaults_are_used():
     assert (
         default["cosine"].loss == compare_schedules(LAW, 40, inputs_of(LAW, ASSUMED_NOISE, 1.0), lr=0.01)["cosine"].loss
     )
+
+
+def test_the_settings_of_every_row_are_shown():
+    compared = compare_schedules(LAW, 40, lr=0.1, own={"mine": ec.wsd(40, 0.1, decay=0.5, tail="1-sqrt")})
+    head, *lines = settings_text(compared).splitlines()
+    assert head.startswith("settings")
+    assert all(line.startswith(f"{row.name} ") for line, row in zip(lines, compared.rows, strict=True))
+    shown = dict(zip((row.name for row in compared.rows), lines, strict=True))
+    assert shown["exponential"].endswith(" min_lr=0.0001")
+    assert shown["step decay"].endswith(" num_intervals=5, factor=2")
+    assert shown["mine"].endswith("20 steps of constant, 20 of one_minus_power (min_lr=0, power=0.5)")
+    fields = comparison_fields(compared, inputs_of(LAW, ASSUMED_NOISE, 1.0))
+    assert all(row["settings"] in shown[row["name"]] for row in fields["rows"])

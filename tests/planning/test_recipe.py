@@ -5,6 +5,7 @@ import pytest
 import eigencurve as ec
 from eigencurve.planning.recipe import Recipe, load_schedule
 from eigencurve.planning.subject import bytes_subject, file_subject, law_subject, zoo_subject
+from eigencurve.schedules.by_kind import FACTORIES
 from eigencurve.spectrum.files import spectrum_bytes
 
 
@@ -22,18 +23,27 @@ KINDS = {
     "elastic_step": {"r": 0.6},
     "exponential": {"min_lr": 1e-3},
     "hold_then_decay": {"hold": 20, "every": 5, "factor": 1.2},
+    "inverse_sqrt": {"timescale": 30},
     "inverse_time": {"min_lr": 1e-3},
     "linear": {},
     "multistep": {"milestones": (10, 50), "factor": 3.0},
+    "one_cycle": {"pct_start": 0.2, "three_phase": True},
+    "polynomial": {"power": 0.9},
+    "rex": {"min_lr": 1e-3},
     "step_decay": {"num_intervals": 4},
-    "wsd": {"decay_steps": 10},
+    "wsd": {"decay_steps": 10, "tail": "1-sqrt"},
+    "wsd_cycles": {"num_cycles": 2, "decay": 0.3},
 }
+
+
+def test_every_kind_is_tested():
+    assert {*KINDS, "eigencurve"} == set(FACTORIES)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_code_of_every_kind_makes_an_equal_schedule(kind):
-    for warmup_steps in (0, 7):
-        recipe = Recipe(kind, 100, 0.3, warmup_steps=warmup_steps, settings=KINDS[kind])
+    for warmup_steps, shape in ((0, "linear"), (7, "linear"), (7, "cosine")):
+        recipe = Recipe(kind, 100, 0.3, warmup_steps=warmup_steps, warmup_shape=shape, settings=KINDS[kind])
         assert made(recipe) == recipe.schedule
         assert recipe.schedule.total_steps == 100
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import eigencurve as ec
-from eigencurve.planning.recipe import Recipe, SavedSchedule
+from eigencurve.planning.recipe import PlannedSchedule, Recipe, SavedSchedule
 from eigencurve.planning.snippets import TEMPLATES, snippet
 from eigencurve.planning.subject import law_subject
 
@@ -118,3 +118,25 @@ def test_another_framework_is_refused():
 def test_imports_come_in_blocks():
     saved = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1))
     assert "import json\nfrom pathlib import Path\n\nimport torch\n" in snippet("torch", saved)
+
+
+@pytest.mark.parametrize(
+    ("framework", "calls"),
+    [
+        ("torch", ("torch.optim.SGD(", "torch.optim.Adam(", "torch.optim.AdamW(")),
+        ("lightning", ("torch.optim.SGD(", "torch.optim.Adam(", "torch.optim.AdamW(")),
+        ("transformers", ('optim="sgd"', 'optim="adam"', 'optim="adamw_torch"')),
+        ("keras", ("keras.optimizers.SGD(", "keras.optimizers.Adam(", "keras.optimizers.AdamW(")),
+        ("optax", ("optax.sgd(", "optax.adam(", "optax.adamw(")),
+    ],
+)
+def test_the_code_names_the_optimizer(framework, calls):
+    for optimizer, call in zip(("sgd", "adam", "adamw"), calls, strict=True):
+        program = snippet(framework, PlannedSchedule(ec.cosine(9, 0.1), optimizer, weight_decay=0.1))
+        assert call in program
+        assert "momentum" not in program
+        compile(program, "program.py", "exec")
+
+
+def test_sgd_in_transformers_keeps_its_momentum():
+    assert 'optim="sgd", optim_args="momentum=0.9"' in snippet("transformers", Recipe("cosine", 9, 0.1, momentum=0.9))

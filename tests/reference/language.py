@@ -1,4 +1,6 @@
-"""The LSTM and its training, written out word by word: slow, and nothing but the equations of arXiv:1409.2329."""
+"""The LSTM (arXiv:1409.2329), its training, and the transformer, written out word by word: slow, only equations."""
+
+import math
 
 import numpy as np
 import torch
@@ -28,6 +30,38 @@ def lstm_forward(weights, words):
             h[layer] = x = sigmoid(o) * np.tanh(c[layer])
         logits.append(w["decoder.weight"] @ x + w["decoder.bias"])
     return np.array(logits)
+
+
+def normalised(x, weight, bias):
+    return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * weight + bias
+
+
+def transformer_forward(weights, text, num_heads):
+    """Logits of the next byte after each byte of ``text``, one row, in float64: one position and one head at a time."""
+    w = {name: value.detach().double().numpy() for name, value in weights.items()}
+    stream = [w["embedding.weight"][byte] + w["position.weight"][place] for place, byte in enumerate(text)]
+    width = len(stream[0])
+    own = width // num_heads
+    for block in sorted({name.split(".")[1] for name in w if name.startswith("blocks.")}):
+        part = {name.removeprefix(f"blocks.{block}."): w[name] for name in w if name.startswith(f"blocks.{block}.")}
+        joint = [
+            part["attention.joint.weight"] @ normalised(x, part["norm1.weight"], part["norm1.bias"]) for x in stream
+        ]
+        seen = []
+        for place in range(len(text)):
+            heads = []
+            for head in range(num_heads):
+                query, key, value = (slice(i * width + head * own, i * width + (head + 1) * own) for i in range(3))
+                scores = np.array([joint[place][query] @ joint[past][key] for past in range(place + 1)]) / own**0.5
+                shares = np.exp(scores) / np.exp(scores).sum()
+                heads.append(sum(share * joint[past][value] for past, share in enumerate(shares)))
+            seen.append(part["attention.project.weight"] @ np.concatenate(heads))
+        stream = [x + y for x, y in zip(stream, seen, strict=True)]
+        for place, x in enumerate(stream):
+            hidden = part["expand.weight"] @ normalised(x, part["norm2.weight"], part["norm2.bias"])
+            gelu = hidden * np.array([0.5 * (1 + math.erf(h / 2**0.5)) for h in hidden])
+            stream[place] = x + part["project.weight"] @ gelu
+    return np.array([w["decoder.weight"] @ normalised(x, w["norm.weight"], w["norm.bias"]) for x in stream])
 
 
 def train_plainly(model, text, rates, batch_size, unroll, max_norm):

@@ -1,4 +1,4 @@
-"""One SGD run written out step by step: clipping, weight decay, momentum, the schedule, averaged weights."""
+"""One run of SGD or AdamW written out step by step: clipping, weight decay, momentum, schedule, averaged weights."""
 
 import torch
 
@@ -27,3 +27,22 @@ def literal_sgd(model, task, settings, part):
             history.append({name: p.detach().clone() for name, p in model.named_parameters()})
             steps += 1
     return history, average
+
+
+def literal_adamw(model, task, settings, part):
+    """The weights after the last step: moments with bias correction, ε = 1e-8, decay decoupled from the gradient."""
+    first, second = settings.betas
+    parameters, steps = list(model.parameters()), 0
+    m, v = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+    for epoch in range(settings.epochs):
+        for batch in task.batches(epoch, 0, part):
+            gradients = torch.autograd.grad(task.loss(model, batch), parameters)
+            rate = settings.schedule(steps)
+            steps += 1
+            with torch.no_grad():
+                for i, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
+                    m[i] = first * m[i] + (1 - first) * g
+                    v[i] = second * v[i] + (1 - second) * g**2
+                    direction = m[i] / (1 - first**steps) / ((v[i] / (1 - second**steps)).sqrt() + 1e-8)
+                    p -= rate * (direction + settings.weight_decay * p)
+    return parameters

@@ -14,6 +14,9 @@ def test_every_kind_is_the_public_function_of_its_name():
 def test_warmup_counts_in_the_run():
     f = schedule_of_kind("cosine", 100, 0.1, warmup_steps=10, min_lr=0.01)
     assert f == ec.warmup(ec.cosine(90, 0.1, 0.01), 10)
+    assert schedule_of_kind("rex", 100, 0.1, warmup_steps=10, warmup_shape="cosine") == ec.warmup(
+        ec.rex(90, 0.1), 10, shape="cosine"
+    )
     wsd = schedule_of_kind("wsd", 100, 0.1, warmup_steps=10, decay_steps=20)
     assert wsd.values() == pytest.approx(ec.wsd(100, 0.1, decay_steps=20, warmup_steps=10).values())
 
@@ -36,7 +39,7 @@ def test_own_settings_are_those_that_the_kind_takes():
 @pytest.mark.parametrize("kind", FACTORIES)
 @pytest.mark.parametrize("total_steps", [1, 4, 1000])
 def test_usual_settings_complete_every_kind_that_has_them(kind, total_steps):
-    usual = usual_settings(kind, total_steps, 0.1)
+    usual = usual_settings(kind, 0.1)
     required = {name for name, needed in settings_of(kind).items() if needed}
     assert set(usual) == (set() if kind in ("multistep", "hold_then_decay") else required)
     if set(usual) == required:

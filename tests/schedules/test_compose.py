@@ -17,6 +17,30 @@ def test_warmup_rises_linearly_to_the_schedule_and_then_is_the_schedule(T, n):
     assert g(0) > 0
 
 
+@pytest.mark.parametrize("shape", ["linear", "cosine", "exponential"])
+@given(n=st.integers(1, 300))
+def test_every_warmup_rises_from_above_zero_to_below_the_schedule(shape, n):
+    values = ec.warmup(ec.constant(1, 0.8), n, shape).values()
+    assert values[0] > 0
+    assert (np.diff(values) > 0).all()
+    assert values[-1] == 0.8
+
+
+def test_warmups_are_their_formulas():
+    n, t = 99, np.arange(99)
+    cosine = ec.warmup(ec.constant(1, 1.0), n, shape="cosine").values()[:n]
+    assert_allclose(cosine, (1 - np.cos(np.pi * (t + 1) / (n + 1))) / 2, rtol=1e-9)
+    rises = np.log(ec.warmup(ec.constant(1, 1.0), n, shape="exponential").values())
+    assert_allclose(np.diff(rises), np.log(n + 1) / n)
+    assert np.exp(rises[0]) == pytest.approx(ec.warmup(ec.constant(1, 1.0), n)(0))
+
+
+def test_a_saved_warmup_without_a_shape_is_linear():
+    settings = ec.warmup(ec.linear(5, 0.1), 3).to_dict()
+    del settings["shape"]
+    assert ec.schedule_from_dict(settings) == ec.warmup(ec.linear(5, 0.1), 3)
+
+
 @given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=5))
 def test_join_runs_every_part_in_full(lengths):
     parts = [ec.linear(T, lr=1.0 + i) for i, T in enumerate(lengths)]
@@ -38,3 +62,5 @@ def test_only_schedules_are_composed():
         ec.join([])
     with pytest.raises(ValueError, match="warmup: 'num_steps' must be >= 0, got -1"):
         ec.warmup(ec.constant(3, 0.1), -1)
+    with pytest.raises(ValueError, match="warmup: 'shape' must be one of 'linear', 'cosine', 'exponential'"):
+        ec.warmup(ec.constant(3, 0.1), 2, shape="quick")

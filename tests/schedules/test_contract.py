@@ -25,6 +25,10 @@ MAKERS = {
     "hold_then_decay": lambda T, lr: ec.hold_then_decay(T, lr, hold=3, every=2, factor=1.15),
     "cosine_power": lambda T, lr: ec.cosine_power(T, lr, alpha=2.0),
     "elastic_step": lambda T, lr: ec.elastic_step(T, lr, r=2**-0.5),
+    "polynomial": lambda T, lr: ec.polynomial(T, lr, power=0.9),
+    "polynomial, late": lambda T, lr: ec.polynomial(T, lr, min_lr=lr / 9, power=3),
+    "inverse_sqrt": lambda T, lr: ec.inverse_sqrt(T, lr, timescale=20),
+    "rex": lambda T, lr: ec.rex(T, lr),
     "piecewise": lambda T, lr: ec.piecewise(T, [0, 3000], [lr, lr / 3]),
     "eigencurve": lambda T, lr: ec.eigencurve(P, T, lr),
     "eigencurve, last rate": lambda T, lr: ec.eigencurve(P, T, lr, min_lr=lr / 1000),
@@ -35,7 +39,18 @@ MAKERS = {
 COMPOSED = {
     "warmup": lambda T, lr: ec.warmup(ec.cosine(T, lr), 4),
     "join": lambda T, lr: ec.join([ec.constant(T, lr), ec.linear(T, lr / 2)]),
+    "warmup, cosine": lambda T, lr: ec.warmup(ec.rex(T, lr), 5, shape="cosine"),
+    "warmup, exponential": lambda T, lr: ec.warmup(ec.linear(T, lr), 5, shape="exponential"),
     "wsd": lambda T, lr: ec.wsd(T + 6, lr, decay_steps=3, warmup_steps=2),
+    "wsd, 1-sqrt": lambda T, lr: ec.wsd(T + 6, lr, decay=0.5, tail="1-sqrt"),
+    "wsd, exponential": lambda T, lr: ec.wsd(T + 6, lr, decay=0.5, tail="exponential", min_lr=lr / 100),
+    "wsd_cycles": lambda T, lr: ec.wsd_cycles(T + 6, lr, num_cycles=2, warmup_steps=1, tail="1-square"),
+    "one_cycle": lambda T, lr: ec.one_cycle(T, lr),
+    "one_cycle, three phases": lambda T, lr: ec.one_cycle(T, lr, pct_start=0.4, anneal="linear", three_phase=True),
+    "cooldown": lambda T, lr: ec.cooldown(ec.wsd_cycles(T, lr), T // 2, 5, shape="1-sqrt"),
+    "cooldown, eigencurve": lambda T, lr: ec.cooldown(ec.constant(3, lr), T, 5, "eigencurve", spectrum=P),
+    "extend": lambda T, lr: ec.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
+    "over_tokens": lambda T, lr: ec.over_tokens(ec.cosine(T, lr), 100 * T, [(0, 100), (T // 2 + 1, 150)]),
     "nested": lambda T, lr: ec.warmup(ec.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
 }
 ALL = {**MAKERS, **COMPOSED}
@@ -95,7 +110,7 @@ def test_is_frozen_and_readable(make):
     assert len(repr(f)) < 400
     assert repr(f).split("(")[0] == type(f).__name__
     assert repr(f) in f.describe()
-    assert "0.1" in f.preview()
+    assert f.preview().startswith(("0.1 ", "0.09"))  # the drawn columns may miss the peak
     assert f != make(100, 0.2)
     assert f != "schedule"
 

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from selenium.webdriver.common.keys import Keys
+from tests.planning.logged import write_logs
 from tests.spectrum.test_noise import noise
 from tests.studio import browser
 from tests.studio.drawn import losses_of, view_of
 
 import eigencurve as ec
+from eigencurve.planning.forecasts import LogSettings, forecast_view, read_runs
 from eigencurve.studio import texts
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import Settings, to_params
@@ -111,6 +113,32 @@ def test_measured_noise_of_a_file_can_be_overridden(page, tmp_path):
     page.press("noise", Keys.ARROW_RIGHT)
     page.until(lambda: page.losses() == own, "the losses with another noise")
     assert "Noise: given, σ² = 2" in page.text()
+
+
+def test_forecasts_from_two_logs_and_a_bad_one(page, tmp_path):
+    good = write_logs(tmp_path)
+    view = forecast_view(read_runs(good, LogSettings()).runs, best=True)
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
+    page.open(urlencode(to_params(SMALL)))
+    page.until(page.losses, "the first page")
+    page.until(lambda: _clicked(page, texts.FORECAST_TITLE), "the link to the page")
+    page.until(lambda: "Two runs with different schedules" in page.text(), "the question for logs")
+    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys("\n".join(map(str, good)))
+    expected = {row.name + " *" * bool(row.beyond): f"{row.loss:.4f}" for row in view.table.rows}
+    page.until(lambda: page.losses() == expected, "the forecasts")
+    assert page.overflow() <= 0
+    page.whole(1280)
+    page.screenshot("forecast")
+    page.usual()
+    assert ec.schedule_from_dict(json.loads(page.download("JSON", "best.json"))) == view.best.schedule
+    page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(tmp_path / "bad.csv"))
+    page.until(lambda: "bad.csv: no column of steps" in page.text(), "the refusal")
+    assert page.losses() == {}
+
+
+def _clicked(page, label):
+    next(link for link in page.all("a") if label in link.text).click()
+    return True
 
 
 def test_a_bad_address_is_explained(page):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.adapters.groups import Schedules
+from eigencurve.adapters.lengths import warn_of_length
 
 try:
     from accelerate import Accelerator
@@ -37,13 +38,22 @@ class UpdateScheduler(AcceleratedScheduler):
         if self.gradient_state.sync_gradients:
             self.scheduler.step(*args, **kwargs)
 
-    def extend(self, schedule: Schedule) -> None:
+    def extend(self, schedule: Schedules, rewarm: int | None = None) -> None:
         """Continue from the current step with another schedule; see :meth:`ScheduleLR.extend`."""
-        self.scheduler.extend(schedule)
+        self.scheduler.extend(schedule, rewarm)
+
+    def cooldown(self, from_step: int | None = None, **settings: Any) -> None:
+        """Let the rate decay from ``from_step`` on; see :meth:`ScheduleLR.cooldown`."""
+        self.scheduler.cooldown(from_step, **settings)
 
 
 def prepare_schedule(
-    accelerator: Accelerator, optimizer: Optimizer, schedule: Schedule, on_resume: str = "refuse"
+    accelerator: Accelerator,
+    optimizer: Optimizer,
+    schedule: Schedules,
+    on_resume: str = "refuse",
+    scale_weight_decay: bool = False,
+    num_steps: int | None = None,
 ) -> UpdateScheduler:
     """Create the scheduler of ``optimizer`` and register it with ``accelerator``.
 
@@ -53,14 +63,20 @@ def prepare_schedule(
     Args:
         accelerator: Accelerator with any number of processes and accumulation steps, with or without split batches.
         optimizer: Optimizer, before or after ``accelerator.prepare``.
-        schedule: Schedule whose ``total_steps`` count updates. An epoch has ``ceil(len(loader) / accumulation)`` of
-            them, with the *prepared* loader.
+        schedule: Schedule whose ``total_steps`` count updates, or one per parameter group; see :class:`ScheduleLR`.
+            An epoch has ``ceil(len(loader) / accumulation)`` updates, with the *prepared* loader.
         on_resume: What to do with the saved state of a different schedule; see :class:`ScheduleLR`.
+        scale_weight_decay: Whether the weight decay follows the rate; see :class:`ScheduleLR`.
+        num_steps: Number of updates that your loop takes. If you pass it, a schedule of another length is reported.
     """
     if not isinstance(accelerator, Accelerator):
         raise TypeError(_check.sentence("prepare_schedule", "accelerator", "an accelerate.Accelerator", accelerator))
     bare = getattr(optimizer, "optimizer", optimizer)
-    scheduler = UpdateScheduler(ScheduleLR(bare, schedule, on_resume=on_resume), optimizer)
+    own = ScheduleLR(bare, schedule, on_resume=on_resume, scale_weight_decay=scale_weight_decay)
+    if num_steps is not None:
+        remedy = "Make the schedule with that number of steps: epochs x ceil(len(loader) / accumulation)."
+        warn_of_length("prepare_schedule", schedule, num_steps, remedy)
+    scheduler = UpdateScheduler(own, optimizer)
     kept: UpdateScheduler = accelerator.prepare_scheduler(scheduler)
     if kept is not scheduler:
         need = "of a version of accelerate that does not wrap a prepared scheduler again"

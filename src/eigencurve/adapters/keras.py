@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.adapters.lengths import warn_of_length
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.schedules.cooldown import cooldown as cooled_schedule
+from eigencurve.schedules.cooldown import spliced
 from eigencurve.schedules.segments import evaluate, segments_of
 from eigencurve.schedules.serial import schedule_from_dict
+from eigencurve.schedules.units import Steps
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import keras
@@ -72,7 +79,7 @@ class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: i
         return cls(**{**config, "schedule": schedule_from_dict(config["schedule"])})
 
 
-def extend(model: keras.Model, schedule: Schedule) -> None:
+def extend(model: keras.Model, schedule: Schedule, rewarm: int | None = None) -> None:
     """Continue from the current step with another schedule, such as a longer one.
 
     Setting ``model.optimizer.learning_rate`` is not enough, because the compiled train step keeps the schedule that it
@@ -81,26 +88,85 @@ def extend(model: keras.Model, schedule: Schedule) -> None:
     Args:
         model: Compiled model with a :class:`KerasSchedule`, loaded from a file or in the middle of training.
         schedule: Schedule that replaces the old one.
+        rewarm: Number of steps in which the rate goes linearly from its current value to that of the new schedule. None
+            changes it at once, with a warning if the rate jumps up after a decay.
 
     Raises:
         ValueError: If the schedule ends before the current step, or if an optimizer has no KerasSchedule.
     """
     longer = require_schedule("extend", schedule)
-    for optimizer in _optimizers(model):
+    _replace("extend", model, lambda old, taken: spliced("extend", old, longer, taken, rewarm))
+
+
+def cooldown(
+    model: keras.Model,
+    from_step: int | None = None,
+    *,
+    num_steps: Steps,
+    shape: str = "linear",
+    min_lr: float | None = None,
+    spectrum: Spectrum | PowerLaw | None = None,
+) -> None:
+    """Let the rate of a model decay from ``from_step`` on, over ``num_steps`` steps; see :func:`eigencurve.cooldown`.
+
+    Call it between two calls of ``fit``, or after ``load_model``. Every optimizer in the model keeps its own scale.
+
+    Args:
+        model: Compiled model with a :class:`KerasSchedule`, loaded from a file or in the middle of training.
+        from_step: First step of the decay; by default the next one.
+        num_steps: Number of steps of the decay.
+        shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``.
+        min_lr: Rate at which the decay ends, for scale 1.
+        spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+
+    Raises:
+        ValueError: If ``from_step`` is a step that was already taken, or if an optimizer has no KerasSchedule.
+    """
+
+    def cooled(old: Schedule, taken: int) -> Schedule:
+        start = taken if from_step is None else _check.whole("cooldown", "from_step", from_step, minimum=0)
+        if start < taken:
+            _check.refuse("cooldown", "from_step", f">= {taken}, the next step", start)
+        return cooled_schedule(old, start, num_steps, shape, min_lr, spectrum)
+
+    _replace("cooldown", model, cooled)
+
+
+class CheckLength(keras.callbacks.Callback):  # type: ignore[misc]
+    """Callback that warns at the start of ``fit`` if the schedule has another length than the training.
+
+    The length of a fit is its number of batches per epoch times its epochs, plus the steps that were taken before.
+
+    >>> model.fit(x, y, epochs=10, callbacks=[CheckLength()])  # doctest: +SKIP
+    """
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare the number of steps of the fit with that of each schedule."""
+        if not self.params.get("steps"):
+            return  # a generator of unknown length
+        for optimizer in _optimizers("CheckLength", self.model):
+            schedule = optimizer._learning_rate
+            if isinstance(schedule, KerasSchedule):
+                updates = self.params["steps"] * self.params["epochs"] // schedule.gradient_accumulation_steps
+                remedy = "Make the schedule for (batches per epoch / accumulation steps) x epochs steps, or use extend."
+                warn_of_length("CheckLength", schedule.schedule, int(optimizer.iterations) + updates, remedy)
+
+
+def _replace(function: str, model: keras.Model, later: Callable[[Schedule, int], Schedule]) -> None:
+    """Give every optimizer of ``model`` a new schedule, made from its old one and the number of updates so far."""
+    for optimizer in _optimizers(function, model):
         old = optimizer._learning_rate
         if not isinstance(old, KerasSchedule):
-            _check.refuse("extend", "model", "one that trains with a KerasSchedule", old)
-        taken = int(optimizer.iterations)
-        if longer.total_steps <= taken:
-            _check.refuse("extend", "schedule", f"longer than the {taken} steps already taken", longer.total_steps)
-        optimizer.learning_rate = KerasSchedule(longer, old.scale, old.gradient_accumulation_steps)
+            _check.refuse(function, "model", "one that trains with a KerasSchedule", old)
+        new = later(old.schedule, int(optimizer.iterations))  # updates, also with accumulation
+        optimizer.learning_rate = KerasSchedule(new, old.scale, old.gradient_accumulation_steps)
     model.make_train_function(force=True)
 
 
-def _optimizers(model: keras.Model) -> list[Any]:
+def _optimizers(function: str, model: keras.Model) -> list[Any]:
     """The optimizers that have a rate, unwrapped from a loss-scale or a multi-optimizer."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
-        _check.refuse("extend", "model", "compiled", "a model without an optimizer", "Call model.compile first.")
+        _check.refuse(function, "model", "compiled", "a model without an optimizer", "Call model.compile first.")
     inner = getattr(optimizer, "inner_optimizer", optimizer)
     return list(getattr(inner, "optimizers", [inner]))

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule
+from eigencurve.adapters.groups import Schedules
+from eigencurve.adapters.lengths import warn_of_length, warn_of_no_measurement
+from eigencurve.schedules.units import Steps
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     from lightning.pytorch import Callback
@@ -20,23 +24,39 @@ except ImportError:
 from torch.optim import Optimizer
 
 from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.range_curve import RangeTest
+from eigencurve.adapters.range_test import run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
-__all__ = ["MeasureSchedule", "Measurement", "ScheduleLR", "optimizer_config", "total_steps"]
+__all__ = [
+    "Cooldown", "MeasureSchedule", "Measurement", "RangeTestCallback", "ScheduleLR", "optimizer_config",
+    "scheduler_of", "total_steps",
+]  # fmt: skip
 
 
-def optimizer_config(optimizer: Optimizer, schedule: Schedule, on_resume: str = "refuse") -> dict[str, Any]:
+def optimizer_config(
+    optimizer: Optimizer,
+    schedule: Schedules,
+    on_resume: str = "refuse",
+    scale_weight_decay: bool = False,
+    trainer: Any = None,
+) -> dict[str, Any]:
     """Return value for ``configure_optimizers``: ``optimizer`` with ``schedule``, which advances at every step.
 
     By default, Lightning advances a scheduler once per epoch. Checkpoints of the trainer restore the step and the rate.
 
     Args:
-        optimizer: Any PyTorch optimizer. The first group gets the schedule's rate; the others keep their ratio to it.
-        schedule: Schedule with as many steps as the trainer takes; see :func:`total_steps`.
+        optimizer: Any PyTorch optimizer. With one schedule, the first group gets its rate; the others keep their ratio.
+        schedule: Schedule with as many steps as the trainer takes, or one per parameter group; see :func:`total_steps`
+            and :class:`ScheduleLR`.
         on_resume: What to do with the saved state of a different schedule; see :class:`ScheduleLR`.
+        scale_weight_decay: Whether the weight decay follows the rate; see :class:`ScheduleLR`.
+        trainer: Pass ``self.trainer`` to be warned if the schedule has another length than the run.
     """
-    scheduler = ScheduleLR(optimizer, schedule, on_resume=on_resume)
+    scheduler = ScheduleLR(optimizer, schedule, on_resume=on_resume, scale_weight_decay=scale_weight_decay)
+    if trainer is not None:
+        _warn_of_length("optimizer_config", schedule, trainer)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step", "frequency": 1}}
 
 
@@ -53,6 +73,93 @@ def total_steps(trainer: Any) -> int:
         remedy = "Set max_steps of the trainer, or max_epochs with a loader of known length."
         _check.refuse("total_steps", "trainer", "one that ends after a known number of steps", steps, remedy)
     return int(steps)
+
+
+def scheduler_of(trainer: Any) -> ScheduleLR:
+    """The :class:`ScheduleLR` of a trainer, while it fits: to read its schedule, or to call ``cooldown`` or ``extend``.
+
+    Raises:
+        ValueError: If the trainer has none, or several.
+    """
+    configs = [config.scheduler for config in trainer.lr_scheduler_configs]
+    found = [scheduler for scheduler in configs if isinstance(scheduler, ScheduleLR)]
+    if len(found) != 1:
+        remedy = "Return optimizer_config(...) from configure_optimizers."
+        _check.refuse("scheduler_of", "trainer", "one that fits with one ScheduleLR", f"{len(found)} of them", remedy)
+    return found[0]
+
+
+class Cooldown(Callback):
+    """Callback that lets the rate decay from a step of the run on, also after a checkpoint.
+
+    To branch off a run that holds its rate, fit from one of its checkpoints with this callback and with ``max_steps``
+    at the end of the decay. Use ``optimizer_config(..., on_resume="adopt")``, so that a checkpoint of the branch itself
+    can be resumed as well.
+
+    Args:
+        num_steps: Number of steps of the decay.
+        from_step: First step of the decay; by default the first one of this fit.
+        shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``; see :func:`eigencurve.cooldown`.
+        min_lr: Rate at which the decay ends.
+        spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+    """
+
+    def __init__(
+        self,
+        num_steps: Steps,
+        from_step: int | None = None,
+        shape: str = "linear",
+        min_lr: float | None = None,
+        spectrum: Spectrum | PowerLaw | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_steps, self.from_step, self.shape, self.min_lr = num_steps, from_step, shape, min_lr
+        self.spectrum, self.done = spectrum, False
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Change the schedule, unless the checkpoint contains the change already."""
+        scheduler = scheduler_of(trainer)
+        if not self.done:
+            scheduler.cooldown(
+                self.from_step, num_steps=self.num_steps, shape=self.shape, min_lr=self.min_lr, spectrum=self.spectrum
+            )
+            self.done = True
+        _warn_of_length("Cooldown", scheduler.schedule, trainer)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Whether the schedule has been changed."""
+        return {"done": self.done}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the state of ``state_dict``."""
+        self.done = bool(state_dict["done"])
+
+
+class RangeTestCallback(Callback):
+    """Callback that runs a learning-rate range test at the start of the fit; the training itself is not affected.
+
+    With several processes, each one tests its own share of the data, and the first one's result is as good as any.
+
+    Args:
+        objective: ``objective(module, batch)``, the mean loss of a batch, without logging.
+        stop: Whether to end the fit after the test, before the first step.
+        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+
+    Attributes:
+        result: :class:`eigencurve.rates.RangeTest`, None before the fit.
+    """
+
+    def __init__(self, objective: Loss, stop: bool = False, **settings: Any) -> None:
+        super().__init__()
+        self.objective, self.stop, self.settings = objective, stop, settings
+        self.result: RangeTest | None = None
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Run the test on the trainer's first optimizer."""
+        optimizer = trainer.optimizers[0]
+        loader = trainer.train_dataloader
+        self.result = run_range_test(pl_module, self.objective, loader, optimizer, **self.settings)
+        trainer.should_stop = trainer.should_stop or self.stop
 
 
 class MeasureSchedule(Callback):
@@ -79,6 +186,7 @@ class MeasureSchedule(Callback):
         super().__init__()
         self.plan, self.on_resume = MeasuredPlan(objective, measurement, count), on_resume
         self.scheduler: ScheduleLR | None = None
+        self._warned = False
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Install the scheduler, before Lightning restores a checkpoint into it."""
@@ -87,6 +195,10 @@ class MeasureSchedule(Callback):
             remedy = "Return only the optimizer."
             need = "a function that returns one optimizer and no scheduler"
             _check.refuse("MeasureSchedule", "configure_optimizers", need, got, remedy)
+        at_epoch = self.plan.measurement.at_epoch
+        if trainer.max_epochs is not None and 0 <= trainer.max_epochs <= at_epoch:
+            self._warned = True
+            warn_of_no_measurement(at_epoch, trainer.max_epochs)
         schedule = self.plan.schedule(total_steps(trainer))
         self.scheduler = ScheduleLR(trainer.optimizers[0], schedule, on_resume=self.on_resume)
         trainer.strategy.lr_scheduler_configs = [LRSchedulerConfig(self.scheduler, interval="step")]
@@ -98,6 +210,11 @@ class MeasureSchedule(Callback):
             self.plan.measure(pl_module, trainer.train_dataloader, self.scheduler.last_epoch, steps)
             self.scheduler.extend(self.plan.schedule(steps))
 
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Warn if the run ended before the epoch of the measurement."""
+        if not self.plan.measured and not self._warned and trainer.global_step >= total_steps(trainer):
+            warn_of_no_measurement(self.plan.measurement.at_epoch, max(trainer.current_epoch, 1))
+
     def state_dict(self) -> dict[str, Any]:
         """State of the plan; the step is in the scheduler's own state."""
         return self.plan.state_dict()
@@ -107,3 +224,10 @@ class MeasureSchedule(Callback):
         self.plan.load_state_dict(state_dict)
         if self.scheduler is not None:  # some strategies restore callbacks after the start of the fit
             self.scheduler.extend(self.plan.schedule(self.scheduler.schedule.total_steps))
+
+
+def _warn_of_length(function: str, schedules: Schedules, trainer: Any) -> None:
+    steps = trainer.estimated_stepping_batches
+    if steps != float("inf") and steps >= 1:
+        remedy = "Make the schedule with total_steps(self.trainer) steps, or set the trainer's max_steps."
+        warn_of_length(function, schedules, int(steps), remedy)

@@ -144,6 +144,11 @@ class MeasuredPlan:
         self.estimate: SpectrumEstimate | None = None
         self._measured: tuple[int, Spectrum] | None = None
 
+    @property
+    def measured(self) -> bool:
+        """Whether the spectrum has been measured, in this process or before the checkpoint."""
+        return self._measured is not None
+
     def due(self, epoch: int) -> bool:
         """Whether to measure at the start of ``epoch``."""
         return self._measured is None and epoch >= self.measurement.at_epoch

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eigencurve.adapters.groups import Schedules
 from eigencurve.adapters.torch import ScheduleLR
-from eigencurve.schedules.base import Schedule
 
 
 class TimmSchedule:
@@ -18,8 +18,9 @@ class TimmSchedule:
 
     Args:
         optimizer: Any PyTorch optimizer. The groups keep the ratios of their rates.
-        schedule: Schedule whose steps are updates.
+        schedule: Schedule whose steps are updates, or one per parameter group; see :class:`ScheduleLR`.
         on_resume: What to do with the saved state of a different schedule; see :class:`ScheduleLR`.
+        scale_weight_decay: Whether the weight decay follows the rate; see :class:`ScheduleLR`.
 
     >>> import eigencurve as ec, torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
@@ -29,8 +30,10 @@ class TimmSchedule:
     0.075
     """
 
-    def __init__(self, optimizer: Any, schedule: Schedule, on_resume: str = "refuse") -> None:
-        self.scheduler = ScheduleLR(optimizer, schedule, on_resume=on_resume)
+    def __init__(
+        self, optimizer: Any, schedule: Schedules, on_resume: str = "refuse", scale_weight_decay: bool = False
+    ) -> None:
+        self.scheduler = ScheduleLR(optimizer, schedule, on_resume=on_resume, scale_weight_decay=scale_weight_decay)
         scales = [float(group.get("lr_scale", 1.0)) for group in optimizer.param_groups]
         self.scheduler.ratios = [ratio * scale for ratio, scale in zip(self.scheduler.ratios, scales, strict=True)]
         self.scheduler.step(0)
@@ -41,6 +44,10 @@ class TimmSchedule:
 
     def step(self, epoch: int, metric: float | None = None) -> None:
         """Do nothing: timm's script calls this after every epoch, but the rates follow the updates."""
+
+    def cooldown(self, from_step: int | None = None, **settings: Any) -> None:
+        """Let the rate decay from ``from_step`` on; see :meth:`ScheduleLR.cooldown`."""
+        self.scheduler.cooldown(from_step, **settings)
 
     def state_dict(self) -> dict[str, Any]:
         """State of the :class:`ScheduleLR`."""

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.adapters.groups import Schedules, first_schedule, ratios_of, schedules_of
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.cooldown import cooldown, spliced
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps, whole_steps
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import torch
@@ -22,8 +26,12 @@ from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 
-VERSION = 1
+VERSIONS = (1, 2)
 ON_RESUME = ("refuse", "extend", "adopt")
+STATE_NAMES = {
+    1: ("schedule", "last_epoch", "step_count", "ratios"),
+    2: ("schedules", "last_epoch", "step_count", "ratios"),
+}
 
 
 class ScheduleLR(LRScheduler):
@@ -31,21 +39,29 @@ class ScheduleLR(LRScheduler):
 
     .. math:: \eta_{t,g} = f(t)\, \frac{\eta_{0,g}}{\eta_{0,0}}
 
-    The first group gets f(t), and every other group keeps its ratio to the first. Only the ratios of the optimizer's
-    own rates matter. The rate is f(0) before the first call of :meth:`step` and f(k) after k calls; beyond the last
-    step it stays at f(T - 1).
+    With one schedule, the first group gets f(t), and every other group keeps its ratio to the first. Only the ratios of
+    the optimizer's own rates matter. With one schedule per group, each group gets exactly its own rate. The rate is
+    f(0) before the first call of :meth:`step` and f(k) after k calls; beyond the last step it stays at f(T - 1).
 
     Call :meth:`step` once after every optimizer step, as for OneCycleLR. With gradient accumulation, call it once per
     update, not per microbatch; T counts updates. If mixed precision skips an optimizer step, call it nevertheless: the
     step counts, and there is no warning. With several processes, each one steps its own scheduler.
 
     Args:
-        optimizer: Any PyTorch optimizer. The rate of its first group must be positive.
-        schedule: Any schedule of this package.
+        optimizer: Any PyTorch optimizer. With one schedule, the rate of its first group must be positive.
+        schedule: Any schedule of this package for all groups; or a list with one schedule per group; or a mapping from
+            the groups' names (``group["name"]``) to schedules. A group with None in place of a schedule keeps its
+            initial rate. Groups with the same name keep their ratio to the first of them.
         last_epoch: Number of the last step that was taken, as in PyTorch; -1 starts a new run.
         on_resume: What to do with the saved state of a different schedule (of another length, for example).
             ``"refuse"`` raises an error, ``"extend"`` continues from the saved step with the schedule of this
             scheduler, and ``"adopt"`` continues with the saved schedule.
+        scale_weight_decay: Whether to multiply the ``weight_decay`` of every group by f(t) / peak as well, as in AdamC
+            (Defazio, 2025, arXiv:2506.02285). AdamW subtracts rate × weight decay × weight, so its decay then falls
+            with the square of the rate. Meant for decoupled weight decay.
+
+    Attributes:
+        schedules: Schedule of each group, or None.
 
     >>> import eigencurve as ec, torch
     >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
@@ -58,78 +74,153 @@ class ScheduleLR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, schedule: Schedule, last_epoch: int = -1, on_resume: str = "refuse"
+        self,
+        optimizer: Optimizer,
+        schedule: Schedules,
+        last_epoch: int = -1,
+        on_resume: str = "refuse",
+        scale_weight_decay: bool = False,
     ) -> None:
         if not isinstance(optimizer, Optimizer):
             raise TypeError(_check.sentence("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer))
-        self.schedule = require_schedule("ScheduleLR", schedule)
+        self.schedules = schedules_of("ScheduleLR", schedule, optimizer.param_groups)
+        self.shared = isinstance(schedule, Schedule)
         self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)
-        self.ratios = _ratios(optimizer)
+        self.ratios = ratios_of("ScheduleLR", schedule, optimizer.param_groups)
+        self.weight_decays = _weight_decays(optimizer) if scale_weight_decay else None
         super().__init__(optimizer, last_epoch)
 
     @classmethod
     def resume(cls, optimizer: Optimizer, state: dict[str, Any]) -> ScheduleLR:
-        """Create a scheduler from a saved state alone, which contains the schedule."""
-        scheduler = cls(optimizer, schedule_from_dict(_checked_state(state)["schedule"]))
+        """Create a scheduler from a saved state alone, which contains the schedules."""
+        saved = _saved_schedules(_checked_state(state))
+        scaled = state.get("weight_decays") is not None
+        scheduler = cls(optimizer, saved[0] if len(saved) == 1 else saved, scale_weight_decay=scaled)  # type: ignore[arg-type]
         scheduler.load_state_dict(state)
         return scheduler
 
+    @property
+    def schedule(self) -> Schedule:
+        """Schedule of all groups; if each has its own, that of the first group that has one."""
+        return first_schedule(self.schedules)
+
     def get_lr(self) -> list[float | torch.Tensor]:
         """Learning rate of every group at the current step."""
-        rate = self.schedule(max(self.last_epoch, 0))
-        return [rate * ratio for ratio in self.ratios]
+        step = max(self.last_epoch, 0)
+        rate = self.schedule(step) if self.shared else None
+        groups = zip(self.base_lrs, self.schedules, self.ratios, strict=True)
+        return [float(kept) if f is None else (f(step) if rate is None else rate) * ratio for kept, f, ratio in groups]
 
     def step(self, epoch: int | None = None) -> None:
         """Advance to the next step, or to step ``epoch``."""
         self._step_count += 1
         self._update_lr(epoch)
 
-    def extend(self, schedule: Schedule) -> None:
+    def extend(self, schedule: Schedules, rewarm: int | None = None) -> None:
         """Continue from the current step with another schedule, such as a longer one.
+
+        Args:
+            schedule: One schedule if the scheduler has one; a list or a mapping if each group has its own.
+            rewarm: Number of steps in which the rate goes linearly from its current value to that of the new schedule.
+                None changes it at once, with a warning if the rate jumps up after a decay.
 
         Raises:
             ValueError: If the schedule ends before the current step.
         """
-        longer = require_schedule("ScheduleLR.extend", schedule)
-        self.schedule = _require_steps_left("ScheduleLR.extend", longer, self.last_epoch)
+        if isinstance(schedule, Schedule) != self.shared:
+            need = "one Schedule, as before" if self.shared else "a list or a mapping, as before"
+            _check.refuse("ScheduleLR.extend", "schedule", need, schedule)
+        later = schedules_of("ScheduleLR.extend", schedule, self.optimizer.param_groups)
+        done: dict[tuple[int, int], Schedule] = {}
+        for i, (old, new) in enumerate(zip(self.schedules, later, strict=True)):
+            if new is None or old is None:
+                self.schedules[i] = new
+                continue
+            key = (id(old), id(new))
+            if key not in done:
+                done[key] = spliced("ScheduleLR.extend", old, new, self.last_epoch, rewarm)
+            self.schedules[i] = done[key]
+        self._set_rates()
+
+    def cooldown(
+        self,
+        from_step: int | None = None,
+        *,
+        num_steps: Steps,
+        shape: str = "linear",
+        min_lr: float | None = None,
+        spectrum: Spectrum | PowerLaw | None = None,
+    ) -> None:
+        """Let the rate decay from ``from_step`` on, over ``num_steps`` steps; see :func:`eigencurve.cooldown`.
+
+        Every group that has a schedule decays in its own proportion. ``min_lr`` is the last rate of the first group.
+
+        Args:
+            from_step: First step of the decay; by default the next one.
+            num_steps: Number of steps of the decay.
+            shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``.
+            min_lr: Rate at which the decay ends.
+            spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+
+        Raises:
+            ValueError: If ``from_step`` is a step that was already taken.
+        """
+        start = self.last_epoch if from_step is None else _check.whole("ScheduleLR.cooldown", "from_step", from_step, 0)
+        if start < self.last_epoch:
+            remedy = "Resume a checkpoint from before that step to decay from there."
+            _check.refuse("ScheduleLR.cooldown", "from_step", f">= {self.last_epoch}, the next step", start, remedy)
+        last = None if min_lr is None else min_lr / self.schedule(start)
+        cooled: dict[int, Schedule] = {}
+        for f in self.schedules:
+            if f is not None and id(f) not in cooled:
+                low = None if last is None else last * f(start)
+                cooled[id(f)] = cooldown(f, start, num_steps, shape, low, spectrum)
+        self.schedules = [None if f is None else cooled[id(f)] for f in self.schedules]
         self._set_rates()
 
     def state_dict(self) -> dict[str, Any]:
-        """State as plain numbers, strings and lists, including the schedule; it loads with ``weights_only=True``."""
-        return {
-            "version": VERSION,
-            "schedule": self.schedule.to_dict(),
-            "last_epoch": self.last_epoch,
-            "step_count": self._step_count,
-            "ratios": list(self.ratios),
-        }
+        """State as plain numbers, strings and lists, including the schedules; it loads with ``weights_only=True``."""
+        common = {"last_epoch": self.last_epoch, "step_count": self._step_count, "ratios": list(self.ratios)}
+        if self.shared and self.weight_decays is None:
+            return {"version": 1, "schedule": self.schedule.to_dict(), **common}
+        own = self.schedules[:1] if self.shared else self.schedules
+        plain = [None if f is None else f.to_dict() for f in own]
+        return {"version": 2, "schedules": plain, "weight_decays": self.weight_decays, **common}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the step and the schedule of ``state_dict``, and set the optimizer's rates.
+        """Restore the step and the schedules of ``state_dict``, and set the optimizer's rates.
 
         Raises:
             ValueError: If the state is that of a different schedule and ``on_resume`` is ``"refuse"``: a length that
                 changes on resume would silently change the curve.
         """
         state = _checked_state(state_dict)
-        schedule = self._resumed_schedule(schedule_from_dict(state["schedule"]), int(state["last_epoch"]))
-        if len(state["ratios"]) != len(self.optimizer.param_groups):
-            need = f"of {len(self.optimizer.param_groups)} parameter groups"
-            _check.refuse("ScheduleLR", "state_dict", need, len(state["ratios"]))
-        self.schedule, self.ratios = schedule, [float(ratio) for ratio in state["ratios"]]
+        count = len(self.optimizer.param_groups)
+        if len(state["ratios"]) != count:
+            _check.refuse("ScheduleLR", "state_dict", f"of {count} parameter groups", len(state["ratios"]))
+        saved = _saved_schedules(state)
+        schedules = self._resumed_schedules(saved, int(state["last_epoch"]))
+        shared = self.shared if self.on_resume == "extend" else len(saved) == 1
+        self.shared, self.schedules = shared, schedules * count if shared else schedules
+        self.ratios = [float(ratio) for ratio in state["ratios"]]
+        self.weight_decays = state.get("weight_decays", self.weight_decays)
         self.last_epoch, self._step_count = int(state["last_epoch"]), int(state["step_count"])
         self._set_rates()
 
-    def _resumed_schedule(self, saved: Schedule, step: int) -> Schedule:
-        """Schedule to continue with, after a state of ``saved`` at ``step``."""
-        if saved != self.schedule and self.on_resume == "refuse":
+    def _resumed_schedules(self, saved: list[Schedule | None], step: int) -> list[Schedule | None]:
+        """Schedules to continue with, after a state of ``saved`` at ``step``; one if all groups share it."""
+        own = self.schedules[:1] if self.shared else self.schedules
+        if saved != own and self.on_resume == "refuse":
             remedy = (
                 "To change the schedule, pass on_resume='extend', or resume with the saved one (ScheduleLR.resume or "
                 "on_resume='adopt') and call extend."
             )
-            need = f"the state of this scheduler's schedule, {self.schedule!r}"
-            _check.refuse("ScheduleLR", "state_dict", need, f"{saved!r}", remedy)
-        return _require_steps_left("ScheduleLR", self.schedule, step) if self.on_resume == "extend" else saved
+            mine, theirs = (repr(f[0]) if len(f) == 1 else repr(f) for f in (own, saved))
+            _check.refuse("ScheduleLR", "state_dict", f"the state of this scheduler's schedule, {mine}", theirs, remedy)
+        if self.on_resume != "extend":
+            return saved
+        old = saved if len(saved) == len(own) else [None] * len(own)
+        return [_continued(before, after, step) for before, after in zip(old, own, strict=True)]
 
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -141,7 +232,15 @@ class ScheduleLR(LRScheduler):
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate
+        if self.weight_decays is not None:
+            self._set_weight_decays(self.weight_decays)
         self._last_lr = self.get_lr()
+
+    def _set_weight_decays(self, initial: list[float]) -> None:
+        step = max(self.last_epoch, 0)
+        for group, f, decay in zip(self.optimizer.param_groups, self.schedules, initial, strict=True):
+            if f is not None:
+                group["weight_decay"] = decay * (f(step) / f.lr)
 
 
 def torch_schedule(
@@ -181,22 +280,27 @@ def torch_schedule(
     return schedule_of(estimate, lr, min_lr, beta), estimate
 
 
-def _require_steps_left(function: str, schedule: Schedule, step: int) -> Schedule:
-    if schedule.total_steps <= step:
-        _check.refuse(function, "schedule", f"longer than the {step} steps already taken", schedule.total_steps)
-    return schedule
+def _continued(old: Schedule | None, new: Schedule | None, step: int) -> Schedule | None:
+    """``new``, with a warning if the rate jumps from the decayed one of ``old``."""
+    return new if new is None else spliced("ScheduleLR", new if old is None else old, new, step, None)
 
 
 def _checked_state(state: Any) -> dict[str, Any]:
-    names = ("version", "schedule", "last_epoch", "step_count", "ratios")
-    if not isinstance(state, dict) or any(name not in state for name in names) or state["version"] != VERSION:
-        _check.refuse("ScheduleLR", "state_dict", f"the state of a ScheduleLR, version {VERSION}", state)
-    return state
+    version = state.get("version") if isinstance(state, dict) else None
+    if version not in VERSIONS or any(name not in state for name in STATE_NAMES[version]):
+        _check.refuse("ScheduleLR", "state_dict", f"the state of a ScheduleLR, version {VERSIONS[-1]} or older", state)
+    return dict(state)
 
 
-def _ratios(optimizer: Optimizer) -> list[float]:
-    rates = [float(group.get("initial_lr", group["lr"])) for group in optimizer.param_groups]
-    if rates[0] <= 0:
-        remedy = "The other groups keep their ratio to this rate."
-        _check.refuse("ScheduleLR", "optimizer", "one whose first group has a rate > 0", rates[0], remedy)
-    return [rate / rates[0] for rate in rates]
+def _saved_schedules(state: dict[str, Any]) -> list[Schedule | None]:
+    """The schedule of each group, or the one that all groups share."""
+    saved = [state["schedule"]] if state["version"] == 1 else state["schedules"]
+    return [None if settings is None else schedule_from_dict(settings) for settings in saved]
+
+
+def _weight_decays(optimizer: Optimizer) -> list[float]:
+    if any("weight_decay" not in group for group in optimizer.param_groups):
+        need = "left out for an optimizer without weight decay"
+        _check.refuse("ScheduleLR", "scale_weight_decay", need, True)
+    # As PyTorch does with "initial_lr": a resumed optimizer has the scaled value in "weight_decay".
+    return [float(group.setdefault("initial_weight_decay", group["weight_decay"])) for group in optimizer.param_groups]

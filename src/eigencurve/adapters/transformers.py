@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.adapters.groups import Schedules
+from eigencurve.adapters.lengths import warn_of_length, warn_of_no_measurement
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.units import Steps
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import torch
@@ -19,11 +24,14 @@ except ImportError as error:
     ) from error
 
 from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
+from eigencurve.adapters.range_curve import RangeTest
+from eigencurve.adapters.range_test import run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
 __all__ = [
-    "LabelCount", "MeasureSchedule", "Measurement", "ScheduleCallback", "ScheduleLR", "model_loss", "total_steps",
+    "LabelCount", "MeasureSchedule", "Measurement", "RangeTestCallback", "ScheduleCallback", "ScheduleLR",
+    "model_loss", "total_steps",
 ]  # fmt: skip
 # Key of the callbacks' state in the state of the trainer, which checkpoints contain.
 KEY = "eigencurve"
@@ -58,33 +66,79 @@ class ScheduleCallback(TrainerCallback):
     of this callback. The first group gets the schedule's rate; the others keep their ratio to it.
 
     Args:
-        schedule: A schedule, or a function from the trainer's number of steps to a schedule, such as
-            ``lambda steps: ec.cosine(steps, lr=5e-5)``.
+        schedule: A schedule, or one per parameter group as for :class:`ScheduleLR`; or a function from the trainer's
+            number of steps to these, such as ``lambda steps: ec.cosine(steps, lr=5e-5)``.
         on_resume: What to do with the checkpoint of a different schedule; see :class:`ScheduleLR`.
+        scale_weight_decay: Whether the weight decay follows the rate; see :class:`ScheduleLR`.
 
     Attributes:
         scheduler: :class:`ScheduleLR` in use, None before the training. Its ``schedule`` can be previewed.
     """
 
-    def __init__(self, schedule: Schedule | Callable[[int], Schedule], on_resume: str = "refuse") -> None:
-        if not isinstance(schedule, Schedule) and not callable(schedule):
+    def __init__(
+        self,
+        schedule: Schedules | Callable[[int], Schedules],
+        on_resume: str = "refuse",
+        scale_weight_decay: bool = False,
+    ) -> None:
+        if not isinstance(schedule, Schedule | list | tuple | Mapping) and not callable(schedule):
             need = "a Schedule, or a function from the number of steps to one"
             raise TypeError(_check.sentence("ScheduleCallback", "schedule", need, schedule))
-        self._given, self.on_resume = schedule, on_resume
+        self._given, self.on_resume, self.scale_weight_decay = schedule, on_resume, scale_weight_decay
         self.scheduler: ScheduleLR | None = None
+        self._state: Any = None
+        self._planned: dict[str, Any] | None = None
 
-    def schedule_for(self, num_steps: int) -> Schedule:
+    def schedule_for(self, num_steps: int) -> Schedules:
         """Schedule of a run of ``num_steps`` steps."""
-        return self._given if isinstance(self._given, Schedule) else self._given(num_steps)
+        if isinstance(self._given, Schedule | list | tuple | Mapping):
+            return self._given
+        return self._given(num_steps)
+
+    def cooldown(
+        self,
+        from_step: int | None = None,
+        *,
+        num_steps: Steps,
+        shape: str = "linear",
+        min_lr: float | None = None,
+        spectrum: Spectrum | PowerLaw | None = None,
+    ) -> None:
+        """Let the rate decay from ``from_step`` on, over ``num_steps`` steps; see :meth:`ScheduleLR.cooldown`.
+
+        During training it takes effect at the next step. Before ``trainer.train(resume_from_checkpoint=...)``, it takes
+        effect when the checkpoint has been restored; set ``max_steps`` to the end of the decay.
+        """
+        settings = {
+            "from_step": from_step, "num_steps": num_steps, "shape": shape, "min_lr": min_lr, "spectrum": spectrum,
+        }  # fmt: skip
+        if self.scheduler is None or self._state is None:
+            self._planned = settings
+        else:
+            self.scheduler.cooldown(**settings)  # type: ignore[arg-type]
+            self._store(self._state)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Create the scheduler and restore the state of a checkpoint into it."""
         bare = getattr(trainer["optimizer"], "optimizer", trainer["optimizer"])
-        self.scheduler = ScheduleLR(bare, self.schedule_for(state.max_steps), on_resume=self.on_resume)
+        schedule = self.schedule_for(state.max_steps)
+        self.scheduler = ScheduleLR(
+            bare, schedule, on_resume=self.on_resume, scale_weight_decay=self.scale_weight_decay
+        )
+        self._state = state
         saved = state.stateful_callbacks.get(KEY)
         if saved is not None and state.global_step > 0:
             self.scheduler.load_state_dict({**saved["scheduler"], "last_epoch": state.global_step})
+        if self._planned is not None:
+            self.scheduler.cooldown(**self._planned)
+            self._planned = None
+        remedy = "Make it with ScheduleCallback(lambda steps: ...), or set max_steps of the TrainingArguments."
+        warn_of_length(type(self).__name__, self.scheduler.schedules, state.max_steps, remedy)
         self._store(state)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
+        """Forget the finished run, so that :meth:`cooldown` plans for the next one."""
+        self._state = None
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Set the rates of the next optimizer step."""
@@ -122,6 +176,7 @@ class MeasureSchedule(ScheduleCallback):
     ) -> None:
         self.plan = MeasuredPlan(model_loss if objective is None else objective, measurement, count)
         super().__init__(self.plan.schedule, on_resume)
+        self._warned = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
         """Restore the measured spectrum from a checkpoint, then create the scheduler."""
@@ -129,6 +184,16 @@ class MeasureSchedule(ScheduleCallback):
         if saved is not None and state.global_step > 0:
             self.plan.load_state_dict(saved["plan"])
         super().on_train_begin(args, state, control, **trainer)
+        num_epochs = math.ceil(state.num_train_epochs)
+        self._warned = self.plan.measurement.at_epoch >= num_epochs and not self.plan.measured
+        if self._warned:
+            warn_of_no_measurement(self.plan.measurement.at_epoch, num_epochs)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
+        """Warn if the run ended before the epoch of the measurement."""
+        super().on_train_end(args, state, control, **trainer)
+        if not self.plan.measured and not self._warned and state.global_step >= state.max_steps:
+            warn_of_no_measurement(self.plan.measurement.at_epoch, math.ceil(state.epoch or 0))
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Measure the spectrum if this is the epoch for it."""
@@ -144,6 +209,33 @@ class MeasureSchedule(ScheduleCallback):
     def _store(self, state: Any) -> None:
         super()._store(state)
         state.stateful_callbacks[KEY]["plan"] = self.plan.state_dict()
+
+
+class RangeTestCallback(TrainerCallback):
+    """Callback that runs a learning-rate range test at the start of training; the training itself is not affected.
+
+    Args:
+        objective: ``objective(model, batch)``, the mean loss of a batch; by default the loss that the model returns.
+        stop: Whether to end the training after the test, after a first step.
+        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+
+    Attributes:
+        result: :class:`eigencurve.rates.RangeTest`, None before the training.
+    """
+
+    def __init__(self, objective: Loss | None = None, stop: bool = False, **settings: Any) -> None:
+        self.objective, self.stop, self.settings = model_loss if objective is None else objective, stop, settings
+        self.result: RangeTest | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
+        """Run the test on the trainer's optimizer."""
+        optimizer = getattr(trainer["optimizer"], "optimizer", trainer["optimizer"])
+        loader = trainer["train_dataloader"]
+        self.result = run_range_test(trainer["model"], self.objective, loader, optimizer, **self.settings)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
+        """End the training if asked to."""
+        control.should_training_stop = control.should_training_stop or self.stop
 
 
 def model_loss(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:

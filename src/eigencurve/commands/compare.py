@@ -11,7 +11,7 @@ from eigencurve.commands import options
 from eigencurve.commands.output import read, show_json
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject
-from eigencurve.planning.comparison import compare_schedules, comparison_fields
+from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.recipe import load_schedule
 
@@ -73,4 +73,5 @@ def compare(
     if momentum:
         typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
     typer.echo(str(compared))
+    typer.echo(settings_text(compared))
     typer.echo(EXPLANATION if momentum else f"{EXPLANATION} {GAP}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,20 @@ from eigencurve.schedules import units
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
+
+# A typo such as 1e444 must not make a number of that many digits.
+MOST_DIGITS = 18
+
+
+def whole_number(text: str | int) -> int:
+    """A whole number as people type it: 39100, 39_100 or 1e4."""
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        number = Decimal("NaN")
+    if not number.is_finite() or number.adjusted() >= MOST_DIGITS or number != int(number):
+        raise typer.BadParameter(f"{text!r} is not a whole number such as 39100 or 1e4.")
+    return int(number)
 
 
 def _complete_spectrum(incomplete: str) -> Iterator[str]:
@@ -86,15 +101,19 @@ Code = Annotated[
         help="Print code for torch, lightning, transformers, keras or optax.", autocompletion=_complete_framework
     ),
 ]
-Steps = Annotated[int | None, typer.Option(help="Total number of optimizer steps.")]
+Steps = Annotated[
+    int | None,
+    typer.Option(metavar="STEPS", parser=whole_number, help="Total number of optimizer steps, such as 39100 or 1e4."),
+]
 Epochs = Annotated[float | None, typer.Option(help="Number of epochs, in place of --steps; needs --steps-per-epoch.")]
 StepsPerEpoch = Annotated[int | None, typer.Option(help="Number of steps per epoch: training examples / batch size.")]
 Warmup = Annotated[
     str,
     typer.Option(
-        metavar="STEPS", help="Linear warmup, included in the total: a number of steps, or a share such as 5%."
+        metavar="STEPS", help="Warmup, included in the total: a number of steps, or a share of the run such as 5%."
     ),
 ]
+WarmupShape = Annotated[str, typer.Option(help="Shape of the warmup: linear, cosine or exponential.")]
 Noise = Annotated[
     float | None,
     typer.Option(
@@ -129,10 +148,10 @@ def total_steps(steps: int | None, epochs: float | None, steps_per_epoch: int | 
     if steps is not None:
         if epochs is not None or steps_per_epoch is not None:
             raise ValueError("Pass either --steps, or --epochs and --steps-per-epoch, not both.")
-        return _check.whole("schedule", "steps", steps, minimum=1)
+        return _check.whole("run", "steps", steps, minimum=1)
     if epochs is None or steps_per_epoch is None:
         raise ValueError("The length of the run is missing: pass --steps, or --epochs and --steps-per-epoch.")
-    return units.whole_steps("schedule", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
+    return units.whole_steps("run", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
 
 
 def describe_momentum(spectrum: Spectrum, momentum: float, nesterov: bool) -> str:
@@ -142,11 +161,22 @@ def describe_momentum(spectrum: Spectrum, momentum: float, nesterov: bool) -> st
 
 
 def warmup_steps(text: str, total: int) -> int:
-    """The number of warmup steps given by a number, or by a share of the run such as 5%."""
+    """The number of warmup steps given by ``--warmup``."""
+    return steps_or_share("--warmup", text, total)
+
+
+def steps_or_share(option: str, text: str, total: int, minimum: int = 0) -> int:
+    """The number of steps given by a number such as 500 or 1e3, or by a share of the run such as 5%.
+
+    Args:
+        option: Name of the option, for error messages.
+        text: What the user typed.
+        total: Number of steps of the whole run.
+        minimum: Smallest number of steps allowed.
+    """
     try:
-        length = units.fraction(float(text[:-1]) / 100) if text.endswith("%") else int(text)
-    except ValueError:
-        raise ValueError(
-            f"--warmup must be a number of steps such as 500, or a share such as 5%, got {text!r}."
-        ) from None
-    return units.whole_steps("schedule", "warmup", length, minimum=0, total=total)
+        length = units.fraction(float(text[:-1]) / 100) if text.endswith("%") else whole_number(text)
+    except (ValueError, typer.BadParameter):
+        need = "a number of steps such as 500 or 1e3, or a share of the run such as 5%"
+        raise ValueError(f"{option} must be {need}, got {text!r}.") from None
+    return units.whole_steps("run", option.removeprefix("--").replace("-", "_"), length, minimum, total)

@@ -32,8 +32,11 @@ def reproduce(
         list[int] | None, typer.Option(help="Length of the runs; repeat it for several. Default: the paper's.")
     ] = None,
     scale: Annotated[
-        str, typer.Option(help="Size of the deep-learning experiments: paper, laptop, or smoke (a smoke test).")
+        str, typer.Option(help="Size of the deep-learning experiments: paper, desk, laptop, or smoke (a smoke test).")
     ] = "paper",
+    part: Annotated[
+        str | None, typer.Option(help="Part of the runs to do; finished does none and shows what there is.")
+    ] = None,
     store: Annotated[Path, typer.Option(help="File of finished runs; the same command resumes from it.")] = Path(
         "eigencurve.sqlite"
     ),
@@ -62,7 +65,7 @@ def reproduce(
     pool = Workers(workers, backend, address)
     made_by = made_by_line(command_line())
     try:
-        page = entry.make(Request(store, pool, data, download, tuple(epochs or ()), True, scale))
+        page = entry.make(Request(store, pool, data, download, tuple(epochs or ()), True, scale, part))
     except KeyboardInterrupt:
         where = f"Finished runs are in {store}; the same command resumes from there." if store.exists() else ""
         raise KeyboardInterrupt(where) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +38,7 @@ def schedule(
     lr: Annotated[float, typer.Option(help="Initial learning rate; with --warmup, the peak rate.")] = 0.1,
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
     warmup: options.Warmup = "0",
+    warmup_shape: options.WarmupShape = "linear",
     weight_decay: options.WeightDecay = None,
     momentum: Annotated[float, typer.Option(help="Momentum of SGD in the generated code.")] = 0.0,
     nesterov: options.Nesterov = False,
@@ -52,6 +53,21 @@ def schedule(
         str | None, typer.Option(help="eigencurve: interval lengths, exact or released (whole steps).")
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="cosine_power: exponent of the cosine.")] = None,
+    power: Annotated[float | None, typer.Option(help="polynomial: exponent of the decay, 1 by default.")] = None,
+    timescale: Annotated[
+        str | None, typer.Option(metavar="STEPS", help="inverse_sqrt: steps after which the rate is lr/sqrt(2).")
+    ] = None,
+    pct_start: Annotated[
+        float | None, typer.Option(help="one_cycle: fraction of the run in which the rate rises, 0.3 by default.")
+    ] = None,
+    div_factor: Annotated[float | None, typer.Option(help="one_cycle: peak rate / first rate, 25 by default.")] = None,
+    final_div_factor: Annotated[
+        float | None, typer.Option(help="one_cycle: first rate / last rate, 10,000 by default.")
+    ] = None,
+    anneal: Annotated[str | None, typer.Option(help="one_cycle: shape of its phases, cosine or linear.")] = None,
+    three_phase: Annotated[
+        bool, typer.Option("--three-phase", help="one_cycle: fall to the first rate before the last rate.")
+    ] = False,
     r: Annotated[
         float | None,
         typer.Option("--r", help="elastic_step: the rate halves each time the remaining steps shrink by this factor."),
@@ -61,11 +77,25 @@ def schedule(
     ] = None,
     num_intervals: Annotated[int | None, typer.Option(help="step_decay: number of intervals.")] = None,
     milestones: Annotated[
-        str | None, typer.Option(help="multistep: steps at which the rate falls, such as 1000,2000.")
+        str | None, typer.Option(help="multistep: steps at which the rate falls, such as 1000,2000 or 50%,75%.")
     ] = None,
-    hold: Annotated[int | None, typer.Option(help="hold_then_decay: number of steps before the first decay.")] = None,
-    every: Annotated[int | None, typer.Option(help="hold_then_decay: number of steps between decays.")] = None,
-    decay_steps: Annotated[int | None, typer.Option(help="wsd: number of steps of the final decay.")] = None,
+    hold: Annotated[
+        str | None, typer.Option(metavar="STEPS", help="hold_then_decay: number of steps before the first decay.")
+    ] = None,
+    every: Annotated[
+        str | None, typer.Option(metavar="STEPS", help="hold_then_decay: number of steps between decays.")
+    ] = None,
+    decay_steps: Annotated[
+        str | None,
+        typer.Option(metavar="STEPS", help="wsd: length of the final decay in steps, or a share such as 20%."),
+    ] = None,
+    decay: Annotated[
+        float | None, typer.Option(help="wsd_cycles: length of each decay as a fraction of its cycle, 0.2 by default.")
+    ] = None,
+    tail: Annotated[
+        str | None, typer.Option(help="wsd, wsd_cycles: shape of the decay: linear, 1-sqrt, cosine, exponential, …")
+    ] = None,
+    num_cycles: Annotated[int | None, typer.Option(help="wsd_cycles: number of cycles, 3 by default.")] = None,
     load: Annotated[Path | None, typer.Option(help="Load a schedule from its JSON file instead of making one.")] = None,
     code: options.Code = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print step,lr for every step as CSV.")] = False,
@@ -90,30 +120,36 @@ def schedule(
       eigencurve schedule resnet20_cifar10 --steps 39100 --beta 1 --min-lr 1e-4 -o curve.png -o curve.csv
       eigencurve schedule --power-law 1.5 --kappa 1e5 --steps 10000 --code torch
       eigencurve schedule --kind cosine --steps 10000 --warmup 500 --json
+      eigencurve schedule --kind wsd --steps 1e4 --decay-steps 20% --tail 1-sqrt
       eigencurve schedule --load best.json --code lightning -o train.py
     """
-    settings = {
-        "min_lr": min_lr, "beta": beta, "allocation": allocation, "rounding": rounding, "alpha": alpha, "r": r,
-        "factor": factor, "num_intervals": num_intervals, "milestones": _steps_of(milestones), "hold": hold,
-        "every": every, "decay_steps": decay_steps,
-    }  # fmt: skip
     files = [path for path in output or [] if str(path) != "-"]
     form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
-    given = {name: value for name, value in settings.items() if value is not None}
+    settings = {
+        "min_lr": min_lr, "beta": beta, "allocation": allocation, "rounding": rounding, "alpha": alpha, "r": r,
+        "factor": factor, "num_intervals": num_intervals, "power": power, "pct_start": pct_start,
+        "div_factor": div_factor, "final_div_factor": final_div_factor, "anneal": anneal,
+        "three_phase": three_phase or None, "decay": decay, "tail": tail, "num_cycles": num_cycles,
+    }  # fmt: skip
+    lengths = {"timescale": timescale, "hold": hold, "every": every, "decay_steps": decay_steps}
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    typed = {name: text for name, text in {**lengths, "milestones": milestones}.items() if text is not None}
     if nesterov and not momentum:
         raise ValueError("--nesterov needs --momentum.")
     if load is not None:
-        if given or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
+        if given or typed or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
             raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
         source: ScheduleSource = replace(load_schedule(load, read(load)), momentum=momentum, nesterov=nesterov)
     else:
         subject = optional_subject(spectrum, power_law, kappa, weight_decay)
         total = options.total_steps(steps, epochs, steps_per_epoch)
-        decay = weight_decay or 0.0 if subject is None else subject.weight_decay
+        for name, text in typed.items():
+            given[name] = _steps_of(text, total) if name == "milestones" else _length(name, text, total)
+        weight = weight_decay or 0.0 if subject is None else subject.weight_decay
         source = Recipe(
-            kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, decay, momentum,
-            nesterov,
+            kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, weight, momentum,
+            nesterov, warmup_shape,
         )  # fmt: skip
     program = snippet(code or "torch", source)
     contents = [_content(source.schedule, path, program) for path in files]
@@ -148,9 +184,8 @@ def schedule_text(schedule: Schedule) -> str:
     body = schedule.schedule if isinstance(schedule, Warmup) else schedule
     lines = [body.describe()]
     if isinstance(schedule, Warmup):
-        lines.append(
-            f"preceded by {schedule.num_steps:,} steps of linear warmup; {schedule.total_steps:,} steps in total"
-        )
+        rise = f"preceded by {schedule.num_steps:,} steps of {schedule.shape} warmup"
+        lines.append(f"{rise}; {schedule.total_steps:,} steps in total")
     if isinstance(body, Eigencurve):
         lines.append(EXPLANATION)
     return "\n".join([*lines, "", schedule.preview()])
@@ -160,8 +195,13 @@ def _content(schedule: Schedule, path: Path, program: str) -> bytes:
     return program.encode() if path.suffix.lower() == ".py" else schedule_content(schedule, path)
 
 
-def _steps_of(text: str | None) -> tuple[int, ...] | None:
+def _length(name: str, text: str, total: int) -> int:
+    return options.steps_or_share("--" + name.replace("_", "-"), text, total, minimum=0 if name == "hold" else 1)
+
+
+def _steps_of(text: str, total: int) -> tuple[int, ...]:
+    parts = [part for part in text.replace(" ", ",").split(",") if part]
     try:
-        return None if text is None else tuple(int(part) for part in text.replace(" ", ",").split(",") if part)
+        return tuple(options.steps_or_share("--milestones", part, total, minimum=1) for part in parts)
     except ValueError:
-        raise ValueError(f"--milestones must be a list of steps such as 1000,2000, got {text!r}.") from None
+        raise ValueError(f"--milestones must be a list of steps such as 1000,2000 or 50%,75%, got {text!r}.") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,16 +14,23 @@ from typer.core import TyperCommand, TyperGroup
 
 # The commands and the first line of their help. A test checks that it matches the docstring of the command.
 COMMANDS = {
+    "plan": "Tell which schedule and rate a run should use, and how sure.",
     "estimate": "Measure the Hessian spectrum of a PyTorch model.",
     "schedule": "Make a learning-rate schedule, export it, or print code.",
     "compare": "Compare schedules by their expected loss.",
     "optimal": "Search for the numerically best schedule.",
+    "fit": "Forecast schedules from the logs of finished runs.",
     "report": "Write a self-contained HTML report.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the spectra that ship with the package.",
     "reproduce": "Make a table or figure of the experiments, or list them all.",
     "studio": "Explore schedules on an interactive page in your browser.",
 }
+# Arguments of the functions behind the commands, and the parameter that sets each.
+OTHER_NAMES = {
+    "total_steps": "steps", "warmup_steps": "warmup", "shape": "warmup_shape", "framework": "code", "amount": "epochs",
+}  # fmt: skip
+ARGUMENT = re.compile(r"[\w.]+: '(\w+)' must be ")
 WRONG_USE, FAILURE, INTERRUPTED = 2, 1, 130
 
 
@@ -73,9 +81,13 @@ class LazyGroup(TyperGroup):
         sys.exit(code)
 
     def invoke(self, context: Any) -> Any:
-        """Run a command. Ctrl-C ends it with a one-line message."""
+        """Run a command. Ctrl-C ends it with a one-line message; errors name the options of the command."""
         try:
             return super().invoke(context)
+        except (ValueError, TypeError) as error:
+            if len(error.args) == 1:
+                error.args = (in_options(str(error), option_names(load(context.invoked_subcommand))),)
+            raise
         except KeyboardInterrupt as interrupt:
             typer.echo(f"Interrupted. {interrupt}".strip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -86,6 +98,37 @@ def load(name: str) -> Any:
     command = typer.main.get_command(import_module(f"eigencurve.commands.{name}").app)
     command.name = name
     return command
+
+
+def option_names(command: Any) -> dict[str, str]:
+    """The parameters of a command, or of all commands of a group, by the name of the argument that they set."""
+    found: dict[str, str] = {}
+    for inner in getattr(command, "commands", {}).values():
+        found |= option_names(inner)
+    for parameter in command.params:
+        long = [option for option in parameter.opts if option.startswith("--")]
+        found[parameter.name] = long[0] if long else str(parameter.metavar or parameter.name).upper()
+    return found | {name: found[option] for name, option in OTHER_NAMES.items() if option in found}
+
+
+def in_options(message: str, names: dict[str, str]) -> str:
+    """An error message of a function, with the options that the user typed in place of the function's arguments.
+
+    >>> names = {"min_lr": "--min-lr", "alpha": "--alpha"}
+    >>> in_options("cosine: 'min_lr' must be <= lr = 0.1, got 0.2.", names)
+    '--min-lr must be <= lr = 0.1, got 0.2.'
+    >>> print(in_options("schedule: 'alpha' must be left out for kind 'cosine', got 2.0. Its settings: min_lr.", names))
+    --alpha must be left out for kind 'cosine', got 2.0. Its settings: --min-lr.
+    """
+    found = ARGUMENT.match(message)
+    if found is None or found[1] not in names:
+        return message
+    head = f"{names[found[1]]} must be "
+    # Arguments of several words, and the arguments in a list of them, cannot be mistaken for ordinary words.
+    rest = re.sub(r"'?\b(\w+_\w+)\b'?(?!=)", lambda m: names.get(m[1], m[0]), message[found.end() :])
+    start, listed, settings = rest.partition("Its settings: ")
+    settings = re.sub(r"(?<![-\w])\w+", lambda m: names.get(m[0], m[0]), settings)
+    return head + start.replace(", got None.", ".") + listed + settings
 
 
 def print_error(error: Exception) -> int:

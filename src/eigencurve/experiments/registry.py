@@ -23,19 +23,25 @@ class Entry:
         shows: What the page shows.
         needs: Data and time that it takes.
         maker: Function ``Request -> ResultsPage``, as ``"module:function"`` below ``eigencurve.experiments``.
+        parts: Parts of the runs that ``--part`` can name; empty if the page needs all of them.
     """
 
     name: str
     shows: str
     needs: str
     maker: str
+    parts: tuple[str, ...] = ()
 
     def make(self, request: Request) -> ResultsPage:
         """Import the maker and make the page.
 
         Raises:
+            ValueError: The page has no such part.
             ImportError: A package that the experiment needs is not installed.
         """
+        if request.part is not None and request.part not in self.parts:
+            known = " or ".join(map(repr, self.parts)) or "left out"
+            _check.refuse("reproduce", "part", f"{known} for {self.name}", request.part)
         module, _, function = self.maker.partition(":")
         try:
             maker = getattr(import_module(f"eigencurve.experiments.{module}"), function)
@@ -91,6 +97,10 @@ ENTRIES = (
         f"{CIFAR10}; days on GPUs, or with --scale laptop an hour on 2 cores", "images.tables:make_cifar10",
     ),
     Entry(
+        "cifar10-paired", "not in the paper: ten schedules searched equally, differences seed by seed, momentum",
+        f"{CIFAR10}; with --scale desk four hours on 2 cores", "images.paired:make", parts=("finished",),
+    ),
+    Entry(
         "spectra", "figures of the estimated eigenvalue distributions, and the spectra themselves",
         f"{CIFAR10}; with --scale laptop half an hour on 2 cores", "images.tables:make_spectra",
     ),
@@ -123,8 +133,17 @@ ENTRIES = (
         "language.tables:make",
     ),
     Entry(
+        "prediction", "not in the paper: losses that a measured quadratic predicts, next to those of real runs",
+        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.tables:make",
+    ),
+    Entry(
         "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
         f"{CURVES}; a minute", "forecasts.tables:make",
+    ),
+    Entry(
+        "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",
+        "ptb.*.txt under --data, or ptb/ under EIGENCURVE_DATA; with --scale desk three hours on 2 cores",
+        "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
         "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",

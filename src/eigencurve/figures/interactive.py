@@ -7,7 +7,8 @@ ten times as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import ArrayLike
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.figures.style import COLOURS as PALETTE
+from eigencurve.forecast.forecast import Prediction
+from eigencurve.planning.forecasts import FittedCurve, band_range, loss_range
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.planning.loss_view import LossView
 from eigencurve.planning.spectrum_view import SpectrumView
@@ -38,6 +41,7 @@ LOWEST = 1e-5
 # Fixed margins and plain labels: measuring text takes the browser several times as long.
 PLAIN = {"automargin": False, "exponentformat": "e"}
 LOG = {**PLAIN, "type": "log"}
+STEPS = {"automargin": False, "exponentformat": "none", "separatethousands": True, "title": "step"}
 # Number of labels on the axis of eigenvalues that fit on a phone.
 NUM_LABELS = 4
 # Steps at which every curve of rates is drawn: this many evenly spaced, and this many geometrically towards the end.
@@ -102,6 +106,51 @@ def losses_chart(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
     return go.Figure(data=[*bounds, *lines], layout={**layout, **_frame()})
 
 
+def fit_chart(curves: Sequence[FittedCurve]) -> go.Figure:
+    """Draw logged losses as dots, and the fitted curve of every run as a line."""
+    text = "step %{x:,}<br>loss %{y:.4f}"
+    dots, lines = [], []
+    for place, curve in enumerate(curves):
+        marker = {"color": COLOURS[place % len(COLOURS)], "size": 4, "opacity": 0.5}
+        extra = f"{text}<extra>{escape(curve.name)}</extra>"
+        dots.append(
+            {"type": "scatter", "x": curve.steps, "y": curve.losses, "mode": "markers", "marker": marker,
+             "showlegend": False, "hovertemplate": extra}
+        )  # fmt: skip
+        lines.append(_numbered_line(place, curve.name, curve.steps, curve.fitted, "step %{x:,}<br>fit %{y:.4f}"))
+    reach = loss_range([(curve.steps, curve.losses) for curve in curves])
+    layout = {"xaxis": STEPS, "yaxis": {**PLAIN, "title": "loss", "range": list(reach)}}
+    return go.Figure(data=[*dots, *lines], layout={**layout, **_frame()})
+
+
+def forecasts_chart(predictions: Mapping[str, Prediction]) -> go.Figure:
+    """Draw the forecast loss of every schedule along its run, with its 80 % interval as a band."""
+    bands, lines = [], []
+    for place, (name, forecast) in enumerate(predictions.items()):
+        lines.append(_numbered_line(place, name, forecast.steps, forecast.loss, "step %{x:,}<br>loss %{y:.4f}"))
+        bands.append(_band(place, forecast))
+    layout = {
+        "xaxis": STEPS,
+        "yaxis": {**PLAIN, "title": "forecast loss", "range": list(band_range(predictions))},
+    }
+    return go.Figure(data=[*bands, *lines], layout={**layout, **_frame()})
+
+
+def schedules_chart(schedules: Mapping[str, Schedule]) -> go.Figure:
+    """Draw the learning rates of schedules with any names over their steps."""
+    text = "step %{x:,}<br>learning rate %{y:.4g}"
+    steps = {name: drawn_steps(schedule) for name, schedule in schedules.items()}
+    lines = [
+        _numbered_line(place, name, steps[name], schedule(steps[name]), text)
+        for place, (name, schedule) in enumerate(schedules.items())
+    ]
+    layout = {
+        "xaxis": STEPS,
+        "yaxis": {**PLAIN, "title": "learning rate", "rangemode": "tozero"},
+    }
+    return go.Figure(data=lines, layout={**layout, **_frame()})
+
+
 def style_of(name: str) -> dict[str, Any]:
     """Colour, dash and width of a schedule's line."""
     if name == BEST:
@@ -125,6 +174,26 @@ def _line(name: str, x: Array, y: ArrayLike, text: str) -> dict[str, Any]:
     return {
         "type": "scatter", "x": x, "y": y, "mode": "lines", "name": label, "line": style_of(name),
         "hovertemplate": hover,
+    }  # fmt: skip
+
+
+def _numbered_line(place: int, name: str, x: IntArray, y: ArrayLike, text: str) -> dict[str, Any]:
+    """A line with the colour and dashes of its place. Names come from users, so they are escaped."""
+    look = {"color": COLOURS[place % len(COLOURS)], "dash": DASHES[place % len(DASHES)], "width": 2.5}
+    return {
+        "type": "scatter", "x": x, "y": y, "mode": "lines", "name": escape(name), "line": look,
+        "hovertemplate": f"{text}<extra>{escape(name)}</extra>",
+    }  # fmt: skip
+
+
+def _band(place: int, forecast: Prediction) -> dict[str, Any]:
+    """The area between the ends of the intervals."""
+    colour = COLOURS[place % len(COLOURS)]
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return {
+        "type": "scatter", "x": np.concatenate((forecast.steps, forecast.steps[::-1])),
+        "y": np.concatenate((forecast.low, forecast.high[::-1])), "mode": "lines", "line": {"width": 0},
+        "fill": "toself", "fillcolor": f"rgba({red},{green},{blue},0.15)", "hoverinfo": "skip", "showlegend": False,
     }  # fmt: skip
 
 

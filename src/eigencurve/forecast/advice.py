@@ -10,8 +10,9 @@ import numpy as np
 from eigencurve._arrays import Array
 from eigencurve.forecast.outlook import FittedRuns
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear, wsd
-from eigencurve.schedules.compose import join, warmup
+from eigencurve.schedules.classic import constant, cosine, linear
+from eigencurve.schedules.compose import after_warmup, join
+from eigencurve.schedules.wsd import wsd
 
 # The effect of a decay is unknown if its standard deviation exceeds this fraction of it.
 UNKNOWN = 0.5
@@ -68,9 +69,9 @@ def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
 
 def _candidates(fitted: FittedRuns) -> list[tuple[Schedule, int, str]]:
     """Short runs from a checkpoint at the end of a constant rate: schedule, branch step, and what to do."""
-    branch, peak = fitted.logged.num_steps, fitted.logged.highest_peak
+    branch, peak, rise = fitted.logged.num_steps, fitted.logged.highest_peak, fitted.logged.warmup_steps
     short, long = max(branch // 10, 1), max(branch // 2, 1)
-    hold = _risen(fitted, constant(max(branch - fitted.logged.warmup_steps, 1), peak))
+    hold = after_warmup(constant(max(branch - rise, 1), peak), rise)
     start = hold.total_steps
     where = f"Branch off a checkpoint that still has the peak rate, at about step {start:,},"
     return [
@@ -85,12 +86,7 @@ def _targets(fitted: FittedRuns, total_steps: int) -> list[Schedule]:
     rise = min(fitted.logged.warmup_steps, total_steps // 2)
     steps, peak = total_steps - rise, fitted.logged.highest_peak
     tail = max(steps // 5, 1)
-    return [_risen(fitted, f, rise) for f in (cosine(steps, peak), linear(steps, peak), wsd(steps, peak, tail))]
-
-
-def _risen(fitted: FittedRuns, schedule: Schedule, num_steps: int | None = None) -> Schedule:
-    rise = fitted.logged.warmup_steps if num_steps is None else num_steps
-    return warmup(schedule, rise) if rise else schedule
+    return [after_warmup(f, rise) for f in (cosine(steps, peak), linear(steps, peak), wsd(steps, peak, tail))]
 
 
 def _decay_error(fitted: FittedRuns) -> float:

@@ -12,7 +12,7 @@ from eigencurve.forecast.measures import effective_schedule, noise_power
 from eigencurve.forecast.outlook import FittedRuns, Member
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant
-from eigencurve.schedules.compose import warmup
+from eigencurve.schedules.compose import after_warmup, warmup
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.evaluators import BlockEvaluator
@@ -86,7 +86,7 @@ def search_schedule(
     rates = fitted.reference * found.schedule(knots) ** (1 / (1 - member.gamma))
     shape = piecewise(found.schedule.total_steps, knots.astype(np.float64), np.minimum(rates, max_lr))
     bound = floor + float(found.lower_bound or 0.0)
-    return warmup(shape, warmup_steps) if warmup_steps else shape, floor + found.loss, bound, found.status
+    return after_warmup(shape, warmup_steps), floor + found.loss, bound, found.status
 
 
 def _after_warmup(quadratic: NoisyQuadratic, fitted: FittedRuns, member: Member, max_lr: float, steps: int) -> Array:

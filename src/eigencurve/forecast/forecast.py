@@ -59,7 +59,7 @@ class ForecastRow:
         loss: Expected loss at its end.
         low: Lower end of the 80 % interval.
         high: Upper end of the 80 % interval.
-        behind: Loss minus that of the best row.
+        behind: Loss minus that of the schedule it is compared with.
         behind_low: Lower end of the 80 % interval of ``behind``. It is narrower than that of ``loss``, because most
             errors of the fit are common to all schedules.
         behind_high: Upper end of that interval.
@@ -79,21 +79,28 @@ class ForecastRow:
 
 @dataclass(frozen=True)
 class ForecastTable:
-    """Schedules in order of increasing forecast loss; ``print`` shows it as a table."""
+    """Schedules in order of increasing forecast loss; ``print`` shows it as a table.
+
+    Attributes:
+        rows: One row per schedule.
+        to: Name of the schedule that the others are compared with.
+    """
 
     rows: tuple[ForecastRow, ...]
+    to: str
 
     def __getitem__(self, name: str) -> ForecastRow:
         return next(row for row in self.rows if row.name == name)
 
     def __str__(self) -> str:
         width = max(8, *(len(row.name) for row in self.rows))
-        head = f"{'schedule':<{width}} {'steps':>9} {'loss':>9} {'80 % interval':>19} {'behind the best':>29}"
+        behind = f"behind {self.to}" if self.to != self.rows[0].name else "behind the best"
+        head = f"{'schedule':<{width}} {'steps':>9} {'loss':>9} {'80 % interval':>19} {behind:>29}"
         lines = [
             f"{row.name:<{width}} {row.schedule.total_steps:>9,} {row.loss:>9.4f} {row.low:>9.4f} {row.high:>9.4f} "
-            + (f"{row.behind:>+9.4f} ({row.behind_low:+.4f} to {row.behind_high:+.4f})" if i else f"{'-':>29}")
+            + (f"{'-':>29}" if row.name == self.to else _behind(row))
             + (" *" if row.beyond else "")
-            for i, row in enumerate(self.rows)
+            for row in self.rows
         ]
         notes = sorted({sentence for row in self.rows for sentence in row.beyond})
         return "\n".join([head, *lines, *(f"* {note}" for note in notes)])
@@ -125,14 +132,20 @@ class Forecast:
         marks = _marks(at, schedule.total_steps, self.fitted.logged.warmup_steps)
         return self._prediction(self.fitted.outlook(schedule, marks))
 
-    def compare(self, schedules: Mapping[str, Schedule]) -> ForecastTable:
-        """Forecast the final losses of several schedules, best first."""
+    def compare(self, schedules: Mapping[str, Schedule], to: str | None = None) -> ForecastTable:
+        """Forecast the final losses of several schedules, best first.
+
+        Args:
+            schedules: Schedules by name.
+            to: Name of the schedule that the others are compared with. By default the best one.
+        """
         if not isinstance(schedules, Mapping) or not schedules:
             constraint = "a non-empty mapping of names to schedules"
             raise TypeError(_check.sentence("compare", "schedules", constraint, schedules))
         ends = {name: self.fitted.outlook(require_schedule("compare", f)) for name, f in schedules.items()}
         order = sorted(ends, key=lambda name: float(ends[name].mean[-1]))
-        return ForecastTable(tuple(self._row(name, ends[name], ends[order[0]]) for name in order))
+        base = order[0] if to is None else _check.choice("compare", "to", to, order)
+        return ForecastTable(tuple(self._row(name, ends[name], ends[base]) for name in order), base)
 
     def best_schedule(
         self, total_steps: int, max_lr: float | None = None, warmup_steps: int | None = None
@@ -148,7 +161,7 @@ class Forecast:
         logged = self.fitted.logged
         steps = _check.whole("best_schedule", "total_steps", total_steps, minimum=2)
         rate = logged.highest_peak if max_lr is None else _check.positive("best_schedule", "max_lr", max_lr)
-        usual = min(logged.warmup_steps, logged.warmup_steps * steps // logged.num_steps)
+        usual = logged.warmup_for(steps)
         rise = usual if warmup_steps is None else _check.whole("best_schedule", "warmup_steps", warmup_steps, 0)
         if rise >= steps:
             _check.refuse("best_schedule", "warmup_steps", f"< total_steps = {steps}", rise)
@@ -212,10 +225,10 @@ class Forecast:
         mean, beyond = outlook.mean, self.fitted.logged.beyond(outlook.reach)
         return Prediction(outlook.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
 
-    def _row(self, name: str, outlook: Outlook, best: Outlook) -> ForecastRow:
+    def _row(self, name: str, outlook: Outlook, base: Outlook) -> ForecastRow:
         end = self._prediction(outlook)
-        behind, variance = outlook.minus(best)
-        half = 0.0 if outlook is best else WIDTH * math.sqrt(variance + self.fitted.misfit**2)
+        behind, variance = outlook.minus(base)
+        half = 0.0 if outlook is base else WIDTH * math.sqrt(variance + self.fitted.misfit**2)
         ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
         return ForecastRow(name, outlook.schedule, *ends, behind, behind - half, behind + half, end.beyond)
 
@@ -226,6 +239,10 @@ class Forecast:
             f"Forecast({runs} of up to {logged.num_steps:,} steps, peak rate {logged.highest_peak:.3g}, "
             f"gamma {gamma:.2f}, error of the model {self.fitted.misfit:.4f})"
         )
+
+
+def _behind(row: ForecastRow) -> str:
+    return f"{row.behind:>+9.4f} ({row.behind_low:+.4f} to {row.behind_high:+.4f})"
 
 
 def _marks(at: ArrayLike | None, total_steps: int, warmup_steps: int) -> IntArray:

@@ -55,6 +55,10 @@ class Logged:
             found.append(faster)
         return tuple(found)
 
+    def warmup_for(self, total_steps: int) -> int:
+        """The warmup of a run of T steps: that of the longest run, in proportion if T is smaller than its length."""
+        return min(self.warmup_steps, self.warmup_steps * total_steps // self.num_steps)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict of plain values, with None for an infinite decay."""
         return {**vars(self), "decay": None if math.isinf(self.decay) else self.decay}

@@ -19,6 +19,8 @@ from eigencurve.theory.recursion import DivergenceError
 # How far the loss may deviate beyond what was logged: of the power law per factor e of a longer run, relative to its
 # slope, and of the noise per factor e of a faster decay, relative to the noise that the decay removes.
 LONGER, FASTER = 0.1, 0.1
+# If no logged run decays, the standard deviation of what a decay gains, as a fraction of the fall of the losses.
+UNLOGGED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +148,9 @@ class FittedRuns:
         slack = LONGER * longer * self.law.progress_slope(member.parameters, bias, ratio)
         if reach.decay < self.logged.decay:
             noise = self.law.noise(member.parameters, ratio)
-            removed = np.maximum(float(noise.sum()) / 2 - variance @ noise, 0.0)
-            fastest = min(self.logged.decay, self.logged.travel)
-            slack = np.hypot(slack, FASTER * math.log(fastest / max(reach.decay, 1.0)) * removed)
+            held = float(noise.sum()) / 2
+            removed = np.clip(1 - variance @ noise / held, 0.0, 1.0)
+            known = math.isfinite(self.logged.decay)
+            faster = FASTER * held * math.log(self.logged.decay / max(reach.decay, 1.0)) if known else 0.0
+            slack = np.hypot(slack, (faster if known else UNLOGGED * self.law.spread) * removed)
         return np.abs(slack)

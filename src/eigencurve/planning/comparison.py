@@ -9,6 +9,7 @@ from eigencurve import _check
 from eigencurve.planning.inputs import Inputs, inputs_of, quadratic_of
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.settings import describe_settings
 from eigencurve.theory.candidates import usual_schedules
 from eigencurve.theory.comparison import Comparison
 
@@ -62,8 +63,15 @@ def comparison_fields(compared: Comparison, inputs: Inputs) -> dict[str, Any]:
         "rows": [
             {
                 "name": row.name, "status": row.status, "peak_lr": row.peak, "loss": row.loss, "bias": row.bias,
-                "variance": row.variance, "gap": row.gap,
+                "variance": row.variance, "gap": row.gap, "settings": describe_settings(row.schedule),
             }
             for row in compared.rows
         ],
     }  # fmt: skip
+
+
+def settings_text(compared: Comparison) -> str:
+    """The settings of each row, one line per schedule, apart from its length and its peak rate."""
+    width = max(12, *(len(row.name) for row in compared.rows))
+    lines = [f"{row.name:<{width}} {describe_settings(row.schedule)}" for row in compared.rows]
+    return "\n".join([f"{'settings':<{width}} (Eigencurve has beta=2)", *lines])

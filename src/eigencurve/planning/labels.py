@@ -15,5 +15,10 @@ LABELS = {
     "inverse_time": "Inverse time",
     "wsd": "WSD (stable, then decay)",
     "constant": "Constant",
+    "wsd_cycles": "WSD in cycles (WSD-S)",
+    "one_cycle": "One cycle",
+    "inverse_sqrt": "Inverse square root",
+    "polynomial": "Polynomial",
+    "rex": "REX",
     BEST: "Numerically best",
 }

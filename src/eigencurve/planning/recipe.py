@@ -27,11 +27,13 @@ class Recipe:
         total_steps: Total number of steps T, including the warmup.
         lr: Initial learning rate; with warmup, the peak rate.
         subject: Spectrum that ``"eigencurve"`` needs. Other kinds ignore it.
-        warmup_steps: Number of linear warmup steps.
+        warmup_steps: Number of warmup steps.
         settings: Further arguments of this kind of schedule.
         weight_decay: Weight decay of the optimizer in the generated code.
         momentum: Momentum of SGD in the generated code.
         nesterov: Whether it is Nesterov momentum.
+        warmup_shape: Shape of the warmup; see :func:`eigencurve.warmup`.
+        optimizer: Optimizer in the generated code: ``"sgd"``, ``"adam"`` or ``"adamw"``.
     """
 
     kind: str
@@ -43,12 +45,15 @@ class Recipe:
     weight_decay: float = 0.0
     momentum: float = 0.0
     nesterov: bool = False
+    warmup_shape: str = "linear"
+    optimizer: str = "sgd"
 
     @cached_property
     def schedule(self) -> Schedule:
         """The schedule."""
         spectrum = None if self.subject is None else self.subject.prepared
-        return schedule_of_kind(self.kind, self.total_steps, self.lr, spectrum, self.warmup_steps, **self.settings)
+        rise, shape = self.warmup_steps, self.warmup_shape
+        return schedule_of_kind(self.kind, self.total_steps, self.lr, spectrum, rise, shape, **self.settings)
 
     def imports(self) -> list[str]:
         """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
@@ -57,8 +62,10 @@ class Recipe:
 
     def statements(self) -> list[str]:
         """Lines of Python that define an equal ``schedule``."""
-        lines = self._body()
-        return [*lines, f"schedule = ec.warmup(schedule, {self.warmup_steps})"] if self.warmup_steps else lines
+        if not self.warmup_steps:
+            return self._body()
+        shape = "" if self.warmup_shape == "linear" else f", shape={_literal(self.warmup_shape)}"
+        return [*self._body(), f"schedule = ec.warmup(schedule, {self.warmup_steps}{shape})"]
 
     def _body(self) -> list[str]:
         words = {"total_steps": self.total_steps - self.warmup_steps, "lr": self.lr, **self.settings}
@@ -80,6 +87,7 @@ class SavedSchedule:
     weight_decay: float = 0.0
     momentum: float = 0.0
     nesterov: bool = False
+    optimizer: str = "sgd"
 
     def imports(self) -> list[str]:
         """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
@@ -88,6 +96,25 @@ class SavedSchedule:
     def statements(self) -> list[str]:
         """The line of Python that loads the file."""
         return [f"schedule = ec.schedule_from_dict(json.loads(Path({_literal(str(self.path))}).read_text()))"]
+
+
+@dataclass(frozen=True)
+class PlannedSchedule:
+    """A schedule in memory, and the optimizer that it is for; the code contains its numbers."""
+
+    schedule: Schedule
+    optimizer: str = "sgd"
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def imports(self) -> list[str]:
+        """No imports are needed in addition to ``import eigencurve as ec``."""
+        return []
+
+    def statements(self) -> list[str]:
+        """The line of Python that makes the schedule from its settings."""
+        return [f"schedule = ec.schedule_from_dict({self.schedule.to_dict()!r})"]
 
 
 def load_schedule(path: Path, content: bytes) -> SavedSchedule:

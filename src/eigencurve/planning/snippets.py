@@ -20,6 +20,8 @@ class ScheduleSource(Protocol):
     def momentum(self) -> float: ...  # noqa: D102
     @property
     def nesterov(self) -> bool: ...  # noqa: D102
+    @property
+    def optimizer(self) -> str: ...  # noqa: D102
     def imports(self) -> list[str]: ...  # noqa: D102
     def statements(self) -> list[str]: ...  # noqa: D102
 
@@ -47,7 +49,7 @@ TEMPLATES = {
         imports=("import torch",),
         adapter="from eigencurve.adapters.torch import ScheduleLR",
         body="""\
-optimizer = torch.optim.SGD(model.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
+optimizer = torch.optim.{name}(model.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
 scheduler = ScheduleLR(optimizer, schedule)
 for inputs, targets in batches:
     loss = loss_fn(model(inputs), targets)
@@ -66,7 +68,7 @@ for inputs, targets in batches:
 
 class Scheduled(Module):
     def configure_optimizers(self):
-        optimizer = torch.optim.SGD(self.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
+        optimizer = torch.optim.{name}(self.parameters(), lr=schedule.lr{momentum}, weight_decay={weight_decay!r})
         return optimizer_config(optimizer, schedule)  # Lightning steps it after every optimizer step
 
 
@@ -80,7 +82,8 @@ trainer.fit(Scheduled(), loader)
         adapter="from eigencurve.adapters.transformers import ScheduleCallback",
         body="""\
 arguments = TrainingArguments(
-    "output", max_steps=schedule.total_steps, learning_rate=schedule.lr, weight_decay={weight_decay!r}
+    "output", max_steps=schedule.total_steps, learning_rate=schedule.lr, weight_decay={weight_decay!r},
+    optim={transformers},
 )
 trainer = Trainer(model, arguments, train_dataset=train_dataset, callbacks=[ScheduleCallback(schedule)])
 trainer.train()
@@ -91,7 +94,7 @@ trainer.train()
         imports=("import keras",),
         adapter="from eigencurve.adapters.keras import KerasSchedule",
         body="""\
-optimizer = keras.optimizers.SGD(KerasSchedule(schedule){momentum}, weight_decay={weight_decay!r})
+optimizer = keras.optimizers.{name}(KerasSchedule(schedule){momentum}, weight_decay={weight_decay!r})
 model.compile(optimizer=optimizer, loss=loss)
 model.fit(x, y, batch_size=batch_size, epochs=epochs)
 """,
@@ -101,9 +104,7 @@ model.fit(x, y, batch_size=batch_size, epochs=epochs)
         imports=("import jax", "import optax"),
         adapter="from eigencurve.adapters.optax import optax_schedule",
         body="""\
-optimizer = optax.chain(
-    optax.add_decayed_weights({weight_decay!r}), optax.sgd(optax_schedule(schedule){momentum})
-)
+optimizer = {optax}
 state = optimizer.init(params)
 
 
@@ -121,6 +122,10 @@ for batch in batches:
 }
 
 
+# Names of the optimizers in PyTorch and Keras.
+NAMES = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+
+
 def snippet(framework: str, source: ScheduleSource) -> str:
     """Generate code that trains with a schedule, ready to paste.
 
@@ -133,7 +138,8 @@ def snippet(framework: str, source: ScheduleSource) -> str:
     momentum = f", momentum={source.momentum!r}" if source.momentum else ""
     momentum += ", nesterov=True" if source.nesterov else ""
     numbers = {
-        "total_steps": source.schedule.total_steps, "weight_decay": source.weight_decay, "momentum": momentum
+        "total_steps": source.schedule.total_steps, "weight_decay": source.weight_decay, "momentum": momentum,
+        "name": NAMES[source.optimizer], "optax": _optax(source, momentum), "transformers": _transformers(source),
     }  # fmt: skip
     standard = [line for line in needed if "eigencurve" not in line]
     own = [template.adapter, *(line for line in needed if "eigencurve" in line)]
@@ -145,3 +151,20 @@ def snippet(framework: str, source: ScheduleSource) -> str:
         source.statements(),
     ]
     return "\n".join(line for block in blocks for line in block) + "\n" + template.body.format(**numbers)
+
+
+def _optax(source: ScheduleSource, momentum: str) -> str:
+    """The optimizer in optax, where only AdamW has a weight decay of its own."""
+    decay = repr(source.weight_decay)
+    if source.optimizer == "adamw":
+        return f"optax.adamw(optax_schedule(schedule), weight_decay={decay})"
+    update = f"optax.{source.optimizer}(optax_schedule(schedule){momentum})"
+    return f"optax.chain(\n    optax.add_decayed_weights({decay}), {update}\n)"
+
+
+def _transformers(source: ScheduleSource) -> str:
+    """The ``optim`` of TrainingArguments; options of SGD follow in ``optim_args``."""
+    if source.optimizer == "adamw":
+        return '"adamw_torch"'
+    options = f', optim_args="momentum={source.momentum!r}' + (",nesterov=True" if source.nesterov else "") + '"'
+    return f'"{source.optimizer}"' + (options if source.momentum else "")

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules import classic, practical
+from eigencurve.schedules import classic, decays, practical
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import warmup
 from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.one_cycle import one_cycle
+from eigencurve.schedules.wsd import wsd, wsd_cycles
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -18,11 +20,11 @@ FACTORIES: dict[str, Callable[..., Schedule]] = {
     factory.__name__: factory
     for factory in (
         eigencurve, classic.constant, classic.cosine, practical.cosine_power, practical.elastic_step,
-        classic.exponential, classic.hold_then_decay, classic.inverse_time, classic.linear, classic.multistep,
-        classic.step_decay, classic.wsd,
+        classic.exponential, classic.hold_then_decay, decays.inverse_sqrt, classic.inverse_time, classic.linear,
+        classic.multistep, one_cycle, decays.polynomial, decays.rex, classic.step_decay, wsd, wsd_cycles,
     )
 }  # fmt: skip
-COMMON = ("spectrum", "total_steps", "lr", "warmup_steps")
+COMMON = ("spectrum", "total_steps", "lr", "warmup_steps", "warmup_shape")
 
 
 def schedule_of_kind(
@@ -31,6 +33,7 @@ def schedule_of_kind(
     lr: float,
     spectrum: Spectrum | PowerLaw | None = None,
     warmup_steps: int = 0,
+    warmup_shape: str = "linear",
     **settings: Any,
 ) -> Schedule:
     """Make a schedule with the function called ``kind``.
@@ -40,7 +43,8 @@ def schedule_of_kind(
         total_steps: Total number of steps T, including the warmup.
         lr: Initial rate, or the peak after a warmup.
         spectrum: Prepared spectrum; required for ``"eigencurve"``, ignored for the other kinds.
-        warmup_steps: Number of steps of linear warmup before the schedule.
+        warmup_steps: Number of steps of warmup before the schedule.
+        warmup_shape: Shape of the warmup; see :func:`warmup`.
         **settings: The function's own arguments, by name.
 
     Raises:
@@ -63,7 +67,7 @@ def schedule_of_kind(
             _check.refuse("schedule", "spectrum", "given for kind 'eigencurve'", None, remedy)
         arguments["spectrum"] = spectrum
     body = FACTORIES[kind](**arguments)
-    return warmup(body, rise) if rise else body
+    return warmup(body, rise, warmup_shape) if rise else body
 
 
 def settings_of(kind: str) -> dict[str, bool]:
@@ -83,19 +87,17 @@ def own_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name in known and value is not None}
 
 
-def usual_settings(kind: str, total_steps: int, lr: float) -> dict[str, Any]:
+def usual_settings(kind: str, lr: float) -> dict[str, Any]:
     """Values for the required settings of a kind, if there are usual ones.
 
-    Exponential and inverse time decay never reach 0; they usually end at lr/1000 and lr/100. The decay of ``wsd``
-    usually takes the last fifth of the run.
+    Exponential and inverse time decay never reach 0; they usually end at lr/1000 and lr/100.
 
-    >>> usual_settings("wsd", 1000, lr=0.1)
-    {'decay_steps': 200}
+    >>> usual_settings("inverse_time", lr=0.1)
+    {'min_lr': 0.001}
     """
     usual: dict[str, dict[str, Any]] = {
         "exponential": {"min_lr": lr / 1000},
         "inverse_time": {"min_lr": lr / 100},
-        "wsd": {"decay_steps": max(1, total_steps // 5)},
     }
     return usual.get(kind, {})
 

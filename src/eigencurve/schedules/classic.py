@@ -13,7 +13,6 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import DecayToMinimum, Schedule
-from eigencurve.schedules.compose import join, warmup
 from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Steps, whole_steps
 
@@ -269,31 +268,6 @@ def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, fa
     total = whole_steps("hold_then_decay", "total_steps", total_steps, minimum=1)
     held = whole_steps("hold_then_decay", "hold", hold, 0, total)
     return HoldThenDecay(total, lr, held, whole_steps("hold_then_decay", "every", every, 1, total), factor)
-
-
-def wsd(total_steps: Steps, lr: float, decay_steps: Steps, warmup_steps: Steps = 0, min_lr: float = 0.0) -> Schedule:
-    """Warmup, stable, decay: a linear warmup, a constant rate, and a linear decay over the last ``decay_steps``.
-
-    It is composed of :func:`warmup`, :func:`constant` and :func:`linear`; ``total_steps`` includes all three.
-
-    Raises:
-        ValueError: Warmup and decay together are longer than the run.
-
-    Reference: Hu et al., 2024, arXiv:2404.06395.
-
-    >>> wsd(6, lr=1.0, decay_steps=2, warmup_steps=1).values()
-    array([0.5, 1. , 1. , 1. , 1. , 0.5])
-    """
-    total = whole_steps("wsd", "total_steps", total_steps, minimum=1)
-    decay = whole_steps("wsd", "decay_steps", decay_steps, 1, total)
-    rise = whole_steps("wsd", "warmup_steps", warmup_steps, 0, total)
-    stable = total - decay - rise
-    if stable < 0:
-        remedy = f"'total_steps' includes the warmup and the decay, so the decay can have at most {total - rise} steps."
-        _check.refuse("wsd", "decay_steps", f"<= total_steps - warmup_steps = {total - rise}", decay, remedy)
-    fall = linear(decay, lr, min_lr)
-    body = join([constant(stable, lr), fall]) if stable else fall
-    return warmup(body, rise) if rise else body
 
 
 def _increasing(milestones: Sequence[int], total_steps: int) -> tuple[int, ...]:

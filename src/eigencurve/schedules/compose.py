@@ -1,8 +1,8 @@
-"""Schedules composed of other schedules: a warmup before one, or several in sequence."""
+"""Schedules composed of other schedules: a warmup before one, a part of one, or several in sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Length, Steps, whole_steps
+
+# The rate at step t < n of a warmup of n steps to a peak.
+RISES: dict[str, Callable[[float, IntArray, int], Array]] = {
+    "linear": lambda peak, t, n: peak * (t + 1) / (n + 1),
+    "cosine": lambda peak, t, n: peak * half_cosine((n - t) / (n + 1)),
+    "exponential": lambda peak, t, n: peak * (n + 1) ** (t / max(n, 1) - 1.0),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,17 +30,19 @@ class Warmup(Schedule):
     kind: ClassVar[str] = "warmup"
     schedule: Schedule
     num_steps: int
+    shape: str = "linear"
     total_steps: int = field(init=False, repr=False)
     lr: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _check.choice(self.kind, "shape", self.shape, tuple(RISES))
         rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
         follow = require_schedule(self.kind, self.schedule)
         object.__setattr__(self, "total_steps", rise + follow.total_steps)
         object.__setattr__(self, "lr", follow.lr)
 
     def _rates(self, steps: IntArray) -> Array:
-        rise = self.schedule(0) * (steps + 1) / (self.num_steps + 1)
+        rise = RISES[self.shape](self.schedule(0), np.minimum(steps, self.num_steps), self.num_steps)
         follow = self.schedule._rates(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, rise, follow)
 
@@ -41,21 +51,66 @@ class Warmup(Schedule):
         return np.where(steps < self.num_steps, 0, follow + 1)
 
 
-def warmup(schedule: Schedule, num_steps: Steps) -> Warmup:
-    r"""Linear warmup over ``num_steps`` steps, followed by all of ``schedule``.
+def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmup:
+    r"""A warmup over ``num_steps`` steps, followed by all of ``schedule``.
 
-    .. math:: \eta_t = f(0)\,\frac{t+1}{n+1} \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
+    .. math:: \eta_t = f(0)\, w_t \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
+
+    - ``"linear"``: :math:`w_t = u_t` with :math:`u_t = (t+1)/(n+1)`.
+    - ``"cosine"``: :math:`w_t = \tfrac12(1 - \cos \pi u_t)`, which begins and ends slowly.
+    - ``"exponential"``: :math:`w_t = (n+1)^{t/n - 1}`, which begins at the same rate as the linear warmup and is
+      multiplied by the same factor at each step.
 
     The warmup adds n steps to the run: for T steps in total, make ``schedule`` for T - n. No warmup step has rate 0
     or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
 
+    Args:
+        schedule: Schedule f to begin after the warmup.
+        num_steps: Number of steps n.
+        shape: ``"linear"``, ``"cosine"`` or ``"exponential"``.
+
     >>> from eigencurve.schedules.classic import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
+    >>> warmup(linear(2, lr=1.0), 2, shape="exponential").values().round(3)
+    array([0.333, 0.577, 1.   , 0.5  ])
     """
     follow = require_schedule("warmup", schedule)
     rise = num_steps.before(follow.total_steps) if isinstance(num_steps, Length) else num_steps
-    return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0))
+    return Warmup(follow, whole_steps("warmup", "num_steps", rise, minimum=0), shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Schedule):
+    """The ``num_steps`` steps of a schedule that begin at its step ``first``; beyond its end it keeps its last rate."""
+
+    kind: ClassVar[str] = "part"
+    schedule: Schedule
+    first: int
+    num_steps: int
+    total_steps: int = field(init=False, repr=False)
+    lr: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        whole = require_schedule(self.kind, self.schedule)
+        object.__setattr__(self, "first", _check.whole(self.kind, "first", self.first, minimum=0))
+        object.__setattr__(self, "total_steps", _check.whole(self.kind, "num_steps", self.num_steps, minimum=1))
+        object.__setattr__(self, "lr", whole.lr)
+
+    def _own(self, steps: IntArray) -> IntArray:
+        return np.minimum(steps + self.first, self.schedule.total_steps - 1)
+
+    def _rates(self, steps: IntArray) -> Array:
+        return self.schedule._rates(self._own(steps))
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        held = steps + self.first >= self.schedule.total_steps
+        return self.schedule._piece(self._own(steps)) + held
+
+
+def after_warmup(schedule: Schedule, num_steps: int) -> Schedule:
+    """``schedule`` after a linear warmup, or unchanged if ``num_steps`` is 0."""
+    return warmup(schedule, num_steps) if num_steps else schedule
 
 
 @dataclass(frozen=True, eq=False)

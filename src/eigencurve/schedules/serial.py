@@ -6,17 +6,20 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.schedules import classic, compose, practical
+from eigencurve.schedules import classic, compose, decays, practical
 from eigencurve.schedules.base import VERSION, Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.one_cycle import OneCycle
 from eigencurve.schedules.piecewise import Piecewise
+from eigencurve.schedules.token_budget import OverTokens
 
 KINDS: dict[str, type[Schedule]] = {
     cls.kind: cls
     for cls in (
         classic.Constant, classic.InverseTime, classic.Exponential, classic.Cosine, classic.Linear, classic.StepDecay,
         classic.MultiStep, classic.HoldThenDecay, practical.CosinePower, practical.ElasticStep, compose.Warmup,
-        compose.Join, Eigencurve, Piecewise,
+        compose.Join, compose.Part, Eigencurve, Piecewise, decays.Polynomial, decays.OneMinusPower,
+        decays.InverseSqrt, decays.Rex, OneCycle, OverTokens,
     )
 }  # fmt: skip
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
-from eigencurve.planning.exports import csv_bytes, json_bytes
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
@@ -21,6 +19,8 @@ from eigencurve.planning.subject import Subject
 from eigencurve.studio import texts
 from eigencurve.studio.background import Searches
 from eigencurve.studio.controls import axis_control, controls, framework_control, read_address, unchanged
+from eigencurve.studio.elements import download_buttons, show_chart
+from eigencurve.studio.forecast_page import forecast_page
 from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
@@ -28,16 +28,22 @@ from eigencurve.studio.view import CurvesView, curves_view, problem_of
 from eigencurve.theory.quadratic import NoisyQuadratic
 from eigencurve.theory.stability import stable_rate_formula
 
-# Seconds between checks whether the search has finished, and the largest number of lines in a CSV file.
+# Seconds between checks whether the search has finished.
 POLL_SECONDS = 0.5
-MOST_LINES = 1_000_000
-# No toolbar over the curves: dragging zooms in, a double click zooms out.
-CHART = {"displayModeBar": False}
 
 
 def main() -> None:
-    """Draw the whole page."""
+    """Draw the page that the address names."""
     st.set_page_config(page_title="eigencurve studio", page_icon="📉", layout="wide")
+    pages = [
+        st.Page(schedules_page, title=texts.SCHEDULES_TITLE, default=True),
+        st.Page(forecast_page, title=texts.FORECAST_TITLE, url_path="forecast"),
+    ]
+    st.navigation(pages, position="top").run()
+
+
+def schedules_page() -> None:
+    """Draw the page about schedules from a spectrum."""
     st.title("eigencurve studio", anchor=False)
     st.markdown(texts.INTRODUCTION)
     messages = read_address()
@@ -106,7 +112,7 @@ def _facts(spectrum: SpectrumView, settings: Settings) -> None:
 
 def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     st.header("Curvature of the loss", anchor=False)
-    _chart(spectrum_chart(spectrum), "spectrum")
+    show_chart(spectrum_chart(spectrum), "spectrum")
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
     st.caption(f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
@@ -114,7 +120,7 @@ def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
 
 def _rates(view: CurvesView, settings: Settings) -> None:
     st.header("Learning rates", anchor=False)
-    _chart(rates_chart(view.schedules, settings.steps_per_epoch, settings.lr), "rates")
+    show_chart(rates_chart(view.schedules, settings.steps_per_epoch, settings.lr), "rates")
     st.caption(texts.RATES)
     if view.intervals:
         st.subheader("Intervals of Eigencurve", anchor=False)
@@ -135,7 +141,7 @@ def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
 def _losses(losses: LossView, settings: Settings, limit: float) -> None:
     st.header("Expected losses", anchor=False)
     axis_control()
-    _chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
+    show_chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
     st.html(html_table([_loss_row(row) for row in losses.rows]))
     if any(row.diverges for row in losses.rows):
         formula = stable_rate_formula(settings.momentum, settings.nesterov)
@@ -167,15 +173,7 @@ def _take(view: CurvesView, settings: Settings) -> None:
         "Schedule", tuple(view.schedules), format_func=LABELS.__getitem__, key="take", help=texts.HELP["take"]
     )
     schedule = view.schedules[name]
-    left, right = st.columns(2)
-    left.download_button(
-        "Download JSON", json_bytes(schedule.to_dict()), f"{name}.json", "application/json", on_click="ignore",
-        help=texts.HELP["json"], width="stretch",
-    )  # fmt: skip
-    right.download_button(
-        "Download CSV", lambda: csv_bytes(schedule), f"{name}.csv", "text/csv", on_click="ignore",
-        help=texts.HELP["csv"], width="stretch", disabled=settings.total_steps > MOST_LINES,
-    )  # fmt: skip
+    download_buttons(schedule, name)
     if name == BEST:
         st.caption(texts.SCALED)
     framework_control()
@@ -184,10 +182,6 @@ def _take(view: CurvesView, settings: Settings) -> None:
     )
     st.code(snippet(settings.framework, source), language="python")
     st.caption(texts.SHARED_WITHOUT_FILE if settings.source == "upload" else texts.SHARED)
-
-
-def _chart(figure: Any, key: str) -> None:
-    st.plotly_chart(figure, key=key, config=CHART)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from eigencurve.spectrum.zoo import ZOO
 SOURCES = ("zoo", "power_law", "upload")
 KINDS = (
     "eigencurve", "cosine", "linear", "step_decay", "elastic_step", "cosine_power", "exponential", "inverse_time",
-    "wsd", "constant",
+    "wsd", "constant", "wsd_cycles", "one_cycle", "inverse_sqrt", "polynomial", "rex",
 )  # fmt: skip
 AXES = ("linear", "log")
 # There are only so many colours that everybody can tell apart.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+SCHEDULES_TITLE = "Schedules from a spectrum"
+FORECAST_TITLE = "Forecasts from your logs"
 INTRODUCTION = (
     "The best learning-rate schedule depends on the curvature of the loss. Choose a spectrum and a training budget to "
     "see the schedule that theory recommends for them, and how it compares with common schedules."
@@ -82,6 +84,39 @@ SCALED = "Scaled so that its highest rate is your learning rate."
 SEARCHING = "Searching for the numerically best schedule …"
 SHARED = "The address of this page contains all settings. Copy it to share them."
 SHARED_WITHOUT_FILE = SHARED + " It does not contain the uploaded file."
+FORECAST_INTRODUCTION = (
+    "Upload the logs of two or three finished runs of one network. A model of the loss is fitted to them. It forecasts "
+    "the final loss of other schedules, with 80 % intervals, and finds the best one."
+)
+NO_LOGS = (
+    "Upload logs in the sidebar (on a phone, tap the arrows at the top left): CSV files with columns such as step, lr "
+    "and loss, the metrics.csv of Lightning, exports of Weights & Biases, trainer_state.json, or TensorBoard event "
+    "files. Two runs with different schedules, such as a constant and a decaying rate, are enough."
+)
+FORECAST_HELP = {
+    "logs": "Logs of runs of the same model on the same data, with the same loss. Do not smooth them. The server reads "
+    "them and keeps them in memory for at most an hour.",
+    "loss": "Name of the column with the loss, if a log has several.",
+    "lr": "Name of the column with the learning rate, if a log has several.",
+    "warmup": "Length of the linear warmup, if the logs begin after it. Otherwise leave it at 0.",
+    "last_step": "Ignore everything after this step, such as the end of a run that diverged. 0 means the whole run.",
+    "resumed": "A run was resumed from a checkpoint, and its later rows replace earlier ones.",
+    "steps": "Number of steps of the schedules, including the warmup.",
+    "peak": "Peak rate of the schedules, and the highest rate of the best one. Other rates than the logged ones are "
+    "uncertain.",
+    "best": "Search for the schedule with the lowest forecast loss. It takes a few seconds.",
+    "shown": "Schedules whose forecasts are drawn.",
+    "own": "Another schedule to forecast: a constant rate with a linear decay at the end, or any schedule that was "
+    "saved as JSON.",
+    "tail": "Part of the run over which the rate decays.",
+    "final": "Final rate, in percent of the peak rate.",
+}
+SEARCHING_BEST = "Searching for the best schedule …"
+FIT = "Dots are logged losses; lines are the fit. The first losses, at the top, are outside the figure."
+BANDS = (
+    "Lines are forecasts; bands are their 80 % intervals. Differences between schedules are known better than the "
+    "losses, because most errors of the fit are common to all schedules."
+)
 
 
 def plain(text: str) -> str:

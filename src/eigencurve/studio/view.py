@@ -54,7 +54,7 @@ def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
 
     Exponential and inverse time decay never reach 0. Unless the final rate is above 0, they end at their usual one.
     """
-    usual = usual_settings(kind, settings.total_steps, settings.lr)
+    usual = usual_settings(kind, settings.lr)
     last = settings.min_lr or usual.get("min_lr", settings.min_lr)
     chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
     own = usual | own_settings(kind, chosen)

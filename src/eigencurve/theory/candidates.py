@@ -16,7 +16,7 @@ def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str
     """The schedules in common use at peak rate ``lr``, and Eigencurve with both of its interval lengths."""
     T = total_steps
     kinds = ("constant", "linear", "cosine", "step_decay", "elastic_step", "exponential", "inverse_time", "wsd")
-    usual = {kind.replace("_", " "): schedule_of_kind(kind, T, lr, **usual_settings(kind, T, lr)) for kind in kinds}
+    usual = {kind.replace("_", " "): schedule_of_kind(kind, T, lr, **usual_settings(kind, lr)) for kind in kinds}
     if spectrum.kappa > 1:
         usual["eigencurve"] = eigencurve(spectrum, T, lr)
         usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")

@@ -59,6 +59,13 @@ def test_trials_may_have_settings_of_their_own_and_a_grid_of_one_is_not_searched
     assert lines(log) == Counter(["0 10", "1 10", "2 10", "2 20", "7 20"])
 
 
+def test_all_schedules_advance_together(tmp_path, log):
+    grids = {"a": [{"x": 0}, {"x": 4}], "b": [{"x": 5}, {"x": 6}]}
+    search(Toy(str(log)), grids, (10,), (20, 21), Store(tmp_path / "s.sqlite"), HERE)
+    order = log.read_text().split("\n")[:-1]
+    assert order == ["0 10", "5 10", "4 10", "6 10", "4 20", "5 20", "4 21", "5 21"]
+
+
 def test_nothing_is_run_twice(tmp_path, log):
     for _ in range(2):
         search(Toy(str(log)), GRIDS, (10, 11), (20,), Store(tmp_path / "s.sqlite"), HERE)

@@ -1,9 +1,18 @@
 import pytest
 from tests.experiments.engine.toy import Toy
 
+from eigencurve.experiments.engine.protocol import execute
 from eigencurve.experiments.engine.request import Request, Workers
-from eigencurve.experiments.engine.winners import ReportedMetrics, find_winners, mean_curve, settings_text, trials_of
-from eigencurve.runs.store import Outcome
+from eigencurve.experiments.engine.winners import (
+    Missing,
+    ReportedMetrics,
+    find_winners,
+    finished_winners,
+    mean_curve,
+    settings_text,
+    trials_of,
+)
+from eigencurve.runs.store import Outcome, Run
 
 SEVERAL = [Outcome({"a": 1.0}, curves={"loss": ((1.0, 2.0), (2.0, 4.0))}),
            Outcome({"a": 3.0}, curves={"loss": ((1.0, 4.0), (2.0, 6.0))}),
@@ -23,9 +32,30 @@ def test_winners_come_with_their_trials(tmp_path):
     assert searched.to_dict()["diverged"] == 0
 
 
+def test_a_search_that_is_not_finished(tmp_path):
+    request = Request(tmp_path / "s.sqlite", Workers(1, "sequential"))
+    grids = {"done": [{"x": x} for x in (0, 2)], "half": [{"x": 2}, {"x": 1}], "none": [{"x": 5}, {"x": 6}]}
+    toy = Toy(str(tmp_path / "log"))
+    rest = ((10,), (20, 21), request, ReportedMetrics(("score",), {}))
+    find_winners(toy, {"done": grids["done"]}, *rest)
+    execute(toy, [Run({"x": 1}, 10), Run({"x": 5}, 10)], request.store, request.workers)
+    ran = (tmp_path / "log").read_text()
+    winners, missing = finished_winners(toy, grids, *rest, final=lambda settings: {**settings})
+    assert missing == [Missing("none", 1, 2)]
+    assert [(winner.schedule, winner.settings) for winner in winners] == [("done", {"x": 2}), ("half", {"x": 2})]
+    assert winners[0].trials["score"].seeds == (20, 21)
+    assert winners == find_winners(toy, {name: grids[name] for name in ("done", "half")}, *rest)
+    other = finished_winners(toy, {"half": grids["half"]}, (10,), (20, 22), *rest[2:])
+    assert other[1] == [Missing("half", 0, 1)]
+    assert other[0][0].trials["score"].seeds == (20,)
+    assert (tmp_path / "log").read_text() == ran
+
+
 def test_diverged_runs_are_counted_and_enter_no_mean():
-    assert trials_of({}, SEVERAL, "a").values == (1.0, 3.0)
-    assert trials_of({}, SEVERAL, "a").num_diverged == 1
+    found = trials_of({}, dict(zip((3, 5, 8), SEVERAL, strict=True)), "a")
+    assert found.values == (1.0, 3.0)
+    assert found.seeds == (3, 5)
+    assert found.num_diverged == 1
     assert mean_curve(SEVERAL, "loss", factor=10.0) == ([1.0, 2.0], [30.0, 50.0])
     assert mean_curve(SEVERAL[2:], "loss") == ([], [])
 

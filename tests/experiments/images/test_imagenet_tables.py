@@ -48,7 +48,7 @@ def test_missing_data_and_unknown_scales_are_said(tmp_path, monkeypatch):
     assert "the folder that holds ImageNet's train/ and val/" in result.stderr
     unknown = CliRunner().invoke(app, ["reproduce", *words, "--scale", "huge"])
     assert unknown.exit_code == 2
-    assert "'scale' must be one of 'paper', 'laptop', 'smoke', got 'huge'" in unknown.stderr
+    assert "--scale must be one of 'paper', 'laptop', 'smoke', got 'huge'" in unknown.stderr
 
 
 def test_the_papers_scale_has_the_papers_budgets_and_powers():

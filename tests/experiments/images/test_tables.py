@@ -98,7 +98,7 @@ def test_what_is_missing_is_said(tmp_path):
     assert "neither CIFAR-10 nor CIFAR-100 was found" in empty.stderr
     unknown = CliRunner().invoke(app, ["reproduce", "cifar10", "--data", str(tmp_path), "--scale", "huge"])
     assert unknown.exit_code == 2
-    assert "'scale' must be one of 'paper', 'laptop', 'smoke', got 'huge'" in unknown.stderr
+    assert "--scale must be one of 'paper', 'desk', 'laptop', 'smoke', got 'huge'" in unknown.stderr
 
 
 def test_no_data_is_said(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.experiments.training.training_job import EPOCHS, STEPS, Blobs, net, settings, shared
-from tests.reference.training import literal_sgd
+from tests.reference.training import literal_adamw, literal_sgd
 from torch import nn
 
 from eigencurve import constant, cosine, elastic_step, step_decay
@@ -71,6 +71,22 @@ def test_it_is_the_literal_algorithm(momentum, max_norm, ema_decay):
     evaluated = task.evaluated[-1]
     for name, tensor in average.items() if ema_decay is not None else other.state_dict().items():
         torch.testing.assert_close(evaluated[name], tensor, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_adamw_is_the_literal_algorithm():
+    chosen = settings(
+        optimizer="adamw", betas=(0.8, 0.95), momentum=0.0, weight_decay=0.3, max_norm=None, ema_decay=None
+    )
+    model, other = net(random=False), net(random=False)
+    trained = train(model, Blobs(), chosen)
+    expected = literal_adamw(other, Blobs(), chosen, Part())
+    for found, literal in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(found, literal, rtol=1e-4, atol=1e-5)
+    assert isinstance(trained.optimizer, torch.optim.AdamW)
+    with pytest.raises(ValueError, match=r"'momentum' must be 0 for AdamW, got 0\.9"):
+        settings(optimizer="adamw")
+    with pytest.raises(ValueError, match="'optimizer' must be one of 'sgd', 'adamw', got 'adam'"):
+        settings(optimizer="adam")
 
 
 def test_the_averaged_weights_are_evaluated_and_the_models_own_stay():

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 from tests.experiments.images.examples import SPECTRUM
 
-from eigencurve import cosine, cosine_power, eigencurve, elastic_step, inverse_time, multistep, prepare, step_decay
+from eigencurve import (
+    cosine,
+    cosine_power,
+    eigencurve,
+    elastic_step,
+    inverse_time,
+    linear,
+    multistep,
+    prepare,
+    step_decay,
+    warmup,
+    wsd,
+)
 from eigencurve.experiments.training.schedules import best_schedule, make_schedule, num_intervals
 from eigencurve.theory.quadratic import NoisyQuadratic
 
@@ -18,11 +30,21 @@ from eigencurve.theory.quadratic import NoisyQuadratic
         ({"schedule": "elastic_step", "r": 0.5}, elastic_step(60, 0.3, 0.5)),
         ({"schedule": "step_decay", "intervals": "log T", "factor": 2.0}, step_decay(60, 0.3)),
         ({"schedule": "step_decay", "intervals": 3, "factor": 10.0}, step_decay(60, 0.3, 3, 10.0)),
+        ({"schedule": "wsd", "decay_share": 0.25}, wsd(60, 0.3, 15)),
+        ({"schedule": "wsd", "decay_share": 0.001}, wsd(60, 0.3, 1)),
+        ({"schedule": "linear", "warmup_steps": 10}, warmup(linear(50, 0.3), 10)),
         ({"schedule": "multistep", "milestones": [2, 4], "factor": 10.0}, multistep(60, 0.3, [20, 40])),
     ],
 )
 def test_settings_name_a_schedule(more, expected):
     assert make_schedule({"lr": 0.3, "epochs": 6, **more}, 60, {}) == expected
+
+
+def test_points_are_joined_by_straight_lines():
+    chosen = {"schedule": "points", "lr": 0.3, "points": [[0.0, 1.0], [0.5, 0.4], [1.0, 0.0]]}
+    found = make_schedule(chosen, 61, {})
+    assert found(np.array([0, 15, 30, 45, 60])) == pytest.approx([0.3, 0.21, 0.12, 0.06, 0.0], abs=1e-12)
+    assert make_schedule(chosen, 1, {}).values() == pytest.approx([0.3])
 
 
 def test_eigencurve_is_that_of_the_named_spectrum():

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from eigencurve import _check
 from eigencurve.experiments.engine.pool import results
@@ -23,6 +23,7 @@ MAX_DEATHS = 5
 WAIT_SECONDS = 0.2
 HEARTBEAT_SECONDS = 60.0
 Settings = Mapping[str, Any]
+Item = TypeVar("Item")
 
 
 class Experiment(Protocol):
@@ -55,11 +56,13 @@ class Trials:
         settings: Settings of the runs.
         values: Metric of each run that did not diverge.
         num_diverged: Number of runs that diverged. They enter neither the mean nor the deviation.
+        seeds: Seed of each value, to compare runs of the same seed; empty if nothing is compared.
     """
 
     settings: Settings
     values: tuple[float, ...]
     num_diverged: int
+    seeds: tuple[int, ...] = ()
 
     @property
     def mean(self) -> float | None:
@@ -142,6 +145,8 @@ def search(
     """Choose the best settings of each schedule's grid on the selection seeds, then run them on fresh seeds.
 
     Settings that diverged on any selection seed lose against all that did not. A grid of one setting is not searched.
+    The first settings of all grids run first, then the second ones, and so on; the trials run seed by seed. So an
+    interrupted search has treated all schedules alike.
 
     Args:
         experiment: Experiment to run.
@@ -156,15 +161,25 @@ def search(
     if set(selection_seeds) & set(fresh_seeds):
         _check.refuse("search", "fresh_seeds", "other than the selection seeds", list(fresh_seeds))
     searched = [grid for grid in grids.values() if len(grid) > 1]
-    every = [Run(settings, seed) for grid in searched for settings in grid for seed in selection_seeds]
+    every = [Run(settings, seed) for settings in in_turn(searched) for seed in selection_seeds]
     execute(experiment, every, store, workers, progress)
-    chosen = {name: _winner(experiment, grid, selection_seeds, store) for name, grid in grids.items()}
-    fresh_runs = [Run(final(trials.settings), seed) for trials in chosen.values() for seed in fresh_seeds]
+    chosen = {name: best_of(experiment, grid, selection_seeds, store) for name, grid in grids.items()}
+    fresh_runs = [Run(final(trials.settings), seed) for seed in fresh_seeds for trials in chosen.values()]
     execute(experiment, fresh_runs, store, workers, progress)
     return [
         Finding(name, trials, _trials(experiment, final(trials.settings), fresh_seeds, store))
         for name, trials in chosen.items()
     ]
+
+
+def in_turn(lists: Iterable[Iterable[Item]]) -> list[Item]:
+    """The first items of all lists, then the second ones, and so on.
+
+    >>> in_turn(["abc", "12"])
+    ['a', '1', 'b', '2', 'c']
+    """
+    rows = [list(items) for items in lists]
+    return [row[place] for place in range(max(map(len, rows), default=0)) for row in rows if place < len(row)]
 
 
 class RunError(RuntimeError):
@@ -214,7 +229,8 @@ def _guarded(task: tuple[Experiment, list[Run]]) -> tuple[list[Run], list[Outcom
     return batch, outcomes, time.perf_counter() - start, ""
 
 
-def _winner(experiment: Experiment, grid: Sequence[Settings], seeds: Sequence[int], store: Store) -> Trials:
+def best_of(experiment: Experiment, grid: Sequence[Settings], seeds: Sequence[int], store: Store) -> Trials:
+    """The best settings of a grid by the runs in the store; see :func:`search`."""
     sign = 1 if experiment.minimise else -1
     tried = [_trials(experiment, settings, seeds, store) for settings in grid]
     return min(tried, key=lambda t: (t.num_diverged > 0, t.num_diverged, math.inf if t.mean is None else sign * t.mean))

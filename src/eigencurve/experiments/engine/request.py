@@ -47,7 +47,9 @@ class Request:
         download: Whether missing data may be downloaded.
         epochs: Budgets to run; empty for those of the scale.
         progress: Whether to draw progress bars.
-        scale: Size of the deep-learning experiments: ``"paper"``, ``"laptop"`` or ``"smoke"``.
+        scale: Size of the deep-learning experiments: ``"paper"``, ``"desk"``, ``"laptop"`` or ``"smoke"``.
+        part: Part of the runs to do, for pages that have parts (see the registry): ``"finished"`` does none and makes
+            the page from the finished runs. None does all runs.
     """
 
     store_path: Path = Path("eigencurve.sqlite")
@@ -57,6 +59,7 @@ class Request:
     epochs: Sequence[int] = ()
     progress: bool = False
     scale: str = "paper"
+    part: str | None = None
 
     @cached_property
     def store(self) -> Store:

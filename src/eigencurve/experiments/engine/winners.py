@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, search
+from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, best_of, search
 from eigencurve.experiments.engine.request import Request
 from eigencurve.runs.store import Outcome, Run
 
@@ -86,20 +86,77 @@ def find_winners(
     )
     winners = []
     for finding in found:
-        settings = finding.fresh.settings
-        stored = request.store.outcomes(experiment.name, [Run(settings, seed) for seed in fresh_seeds])
-        outcomes = [outcome for outcome in stored if outcome is not None]
-        trials = {metric: trials_of(settings, outcomes, metric) for metric in reported.metrics}
-        curves = {name: mean_curve(outcomes, *which) for name, which in reported.curves.items()}
-        num_tried = len(grids[finding.schedule])
-        winners.append(Winner(finding.schedule, settings, finding.chosen_on.mean, num_tried, trials, curves))
+        settings, num_tried = finding.fresh.settings, len(grids[finding.schedule])
+        outcomes = _finished(experiment, settings, fresh_seeds, request)
+        winners.append(_winner(finding.schedule, settings, finding.chosen_on.mean, num_tried, outcomes, reported))
     return winners
 
 
-def trials_of(settings: Settings, outcomes: Sequence[Outcome], metric: str) -> Trials:
-    """One metric of several outcomes; diverged runs are only counted."""
-    values = tuple(outcome.metrics[metric] for outcome in outcomes if not outcome.diverged)
-    return Trials(settings, values, sum(outcome.diverged for outcome in outcomes))
+@dataclass(frozen=True)
+class Missing:
+    """The runs of one schedule that the store does not have yet.
+
+    Attributes:
+        schedule: Name of the schedule.
+        num_grid: Number of missing runs of its grid.
+        num_trials: Number of missing trials of its winner; all of them while the grid is not complete.
+    """
+
+    schedule: str
+    num_grid: int
+    num_trials: int
+
+
+def finished_winners(
+    experiment: Experiment,
+    grids: Mapping[str, Sequence[Settings]],
+    selection_seeds: Sequence[int],
+    fresh_seeds: Sequence[int],
+    request: Request,
+    reported: ReportedMetrics,
+    final: Callable[[Settings], Settings] = dict,
+) -> tuple[list[Winner], list[Missing]]:
+    """The winners of the grids that are complete, with their trials so far, and what is missing; nothing is run.
+
+    The arguments are those of :func:`find_winners`.
+    """
+    winners, missing = [], []
+    for schedule, grid in grids.items():
+        tried = [Run(settings, seed) for settings in grid for seed in selection_seeds] if len(grid) > 1 else []
+        num_grid = request.store.outcomes(experiment.name, tried).count(None)
+        if num_grid:
+            missing.append(Missing(schedule, num_grid, len(fresh_seeds)))
+            continue
+        chosen = best_of(experiment, grid, selection_seeds, request.store)
+        settings = final(chosen.settings)
+        outcomes = _finished(experiment, settings, fresh_seeds, request)
+        if len(outcomes) < len(fresh_seeds):
+            missing.append(Missing(schedule, 0, len(fresh_seeds) - len(outcomes)))
+        if outcomes:
+            winners.append(_winner(schedule, settings, chosen.mean, len(grid), outcomes, reported))
+    return winners, missing
+
+
+def _finished(experiment: Experiment, settings: Settings, seeds: Sequence[int], request: Request) -> dict[int, Outcome]:
+    """The outcomes that are in the store, by seed."""
+    found = request.store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
+    return {seed: outcome for seed, outcome in zip(seeds, found, strict=True) if outcome is not None}
+
+
+def _winner(
+    schedule: str, settings: Settings, chosen: float | None, num_tried: int, outcomes: Mapping[int, Outcome],
+    reported: ReportedMetrics,
+) -> Winner:  # fmt: skip
+    trials = {metric: trials_of(settings, outcomes, metric) for metric in reported.metrics}
+    curves = {name: mean_curve(list(outcomes.values()), *which) for name, which in reported.curves.items()}
+    return Winner(schedule, settings, chosen, num_tried, trials, curves)
+
+
+def trials_of(settings: Settings, outcomes: Mapping[int, Outcome], metric: str) -> Trials:
+    """One metric of several outcomes, by seed; diverged runs are only counted."""
+    values = {seed: outcome.metrics[metric] for seed, outcome in outcomes.items() if not outcome.diverged}
+    num_diverged = sum(outcome.diverged for outcome in outcomes.values())
+    return Trials(settings, tuple(values.values()), num_diverged, tuple(values))
 
 
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:

@@ -10,8 +10,9 @@ from eigencurve.experiments.forecasts.splits import Split
 from eigencurve.forecast import Forecast, LoggedRun
 from eigencurve.forecast.best import BestSchedule
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import linear, wsd
+from eigencurve.schedules.classic import linear
 from eigencurve.schedules.compose import warmup
+from eigencurve.schedules.wsd import wsd
 
 # The part of the steps over which WSD decays.
 DECAY = 0.2

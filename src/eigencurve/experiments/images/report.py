@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from eigencurve.experiments.engine.claims import best_sentence, paper_sentence
 from eigencurve.experiments.engine.protocol import Trials
@@ -15,6 +16,17 @@ from eigencurve.figures.curves import curves_figure
 HEADINGS = {"loss": "training loss", "accuracy": "test accuracy (%)", "top5": "top-5 accuracy (%)"}
 DIGITS = {"loss": 3, "accuracy": 2, "top5": 2}
 REPORTED = ReportedMetrics(tuple(HEADINGS), {"loss": ("train_loss", 1.0), "accuracy": ("accuracy", 100.0)})
+
+
+class PageTable(Protocol):
+    """A section of a page of image experiments."""
+
+    @property
+    def heading(self) -> str: ...  # noqa: D102
+    @property
+    def winners(self) -> Sequence[Winner]: ...  # noqa: D102
+    def paragraphs(self) -> list[str]:
+        """What the page says in this section, after its heading."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,10 @@ class ResultTable:
             rows.append([winner.schedule, *numbers, *published, settings_text(winner.settings), winner.chosen_text(2)])
         return markdown_table(["schedule", *ours, *paper, "winner of the grid", "its validation accuracy (%)"], rows)
 
+    def paragraphs(self) -> list[str]:
+        """What the page says about this table, after its heading."""
+        return [self.markdown(), " ".join(self.claims())]
+
     def claims(self) -> list[str]:
         """For each metric, the best schedule, those close to it, and how the paper's best one ranks."""
         sentences = []
@@ -60,7 +76,7 @@ class ResultTable:
 
 
 def image_page(
-    name: str, title: str, description: Sequence[str], tables: Sequence[ResultTable], notes: Sequence[str] = ()
+    name: str, title: str, description: Sequence[str], tables: Sequence[PageTable], notes: Sequence[str] = ()
 ) -> ResultsPage:
     """The page of an image experiment.
 
@@ -73,7 +89,7 @@ def image_page(
     """
     parts = list(description)
     for table in tables:
-        parts += [f"## {table.heading}", table.markdown(), " ".join(table.claims())]
+        parts += [f"## {table.heading}", *table.paragraphs()]
     parts += [*notes, "## Curves", "Means over the trials that did not diverge."]
     figures = {}
     for curve in REPORTED.curves:

@@ -1,4 +1,4 @@
-"""Sizes of the CIFAR experiments: the paper's own, one for a laptop, and a smoke test; and the grids to search."""
+"""Sizes of the CIFAR experiments: the paper's, one for a desk, one for a laptop, a smoke test; and their grids."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class SpectrumScale:
         num_images: Number of images on which the Hessian is taken.
         num_products: Largest number of Hessian products.
         settle: Tolerance at which ``estimate_spectrum`` stops early.
+        microbatch: Largest number of images in memory at a time; None for all.
     """
 
     divisors: Mapping[str, int]
@@ -54,6 +55,7 @@ class SpectrumScale:
     num_images: int
     num_products: int
     settle: float | None
+    microbatch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,13 @@ LAPTOP_SCALE = Scale(
     unshrunk={"divisor": 1, "epochs": 2, "lr": 0.02, "milestones": [], "evaluate_every": 2, "num_images": 32,
               "num_products": 60, "microbatch": 16},
 )  # fmt: skip
+# 200 steps per epoch, or 160 without the validation images.
+_DESK_SIZES = Sizes(25_600, 5_120, None)
+DESK_SCALE = Scale(
+    "desk", _DESK_SIZES, _NARROW, (10,), 10, 3, 2,
+    SpectrumScale(_NARROW, dict.fromkeys(NETWORKS, (10, (5, 8))), 640, 120, 0.02, microbatch=128), _DESK_SIZES,
+    num_tries=4, networks=("resnet18",), reuse_schedules=LAPTOP_SCALE.reuse_schedules, unshrunk=LAPTOP_SCALE.unshrunk,
+)  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE_SCALE = Scale(
     "smoke", Sizes(48, 16, 16), _TINY, (1,), 1, 2, 1,
@@ -124,7 +133,7 @@ SMOKE_SCALE = Scale(
     networks=("resnet18",),
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip
-SCALES = {scale.name: scale for scale in (PAPER_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
+SCALES = {scale.name: scale for scale in (PAPER_SCALE, DESK_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
 
 
 def scale_named(name: str) -> Scale:
@@ -228,6 +237,13 @@ def spectrum_settings(scale: Scale, network: str) -> dict[str, Any]:
     return {
         **base_settings(scale, network, epochs), "divisor": how.divisors[network], "split": "test",
         "momentum": 0.9, "schedule": "multistep", "lr": 0.1, "milestones": list(milestones), "factor": 10.0,
-        "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle, "microbatch": None,
-        "evaluate_every": epochs, "schedule_steps": TYPICAL_STEPS,
+        "evaluate_every": epochs, **estimate_settings(how, TYPICAL_STEPS),
+    }  # fmt: skip
+
+
+def estimate_settings(how: SpectrumScale, total_steps: int) -> dict[str, Any]:
+    """Settings of the estimate of a spectrum, for a schedule of ``total_steps``."""
+    return {
+        "num_images": how.num_images, "num_products": how.num_products, "settle": how.settle,
+        "microbatch": how.microbatch, "schedule_steps": total_steps,
     }  # fmt: skip

@@ -70,16 +70,20 @@ def estimate_on(
     model: nn.Module, data: ImageData, settings: Mapping[str, Any], seed: int, checkpoint: Path | None
 ) -> SpectrumEstimate:
     """The spectrum of the mean loss on the first training images, in eval mode."""
+    return estimate_spectrum(
+        operator_on(model, data, settings), settings["num_products"], seed=seed, settle=settings["settle"],
+        weight_decay=settings["weight_decay"], total_steps=settings["schedule_steps"], checkpoint=checkpoint,
+        progress=False,
+    )  # fmt: skip
+
+
+def operator_on(model: nn.Module, data: ImageData, settings: Mapping[str, Any]) -> HessianOperator:
+    """The Hessian of the mean loss on the first training images, in eval mode."""
     device, count = next(model.parameters()).device, settings["num_images"]
     train, _ = data.split("test")
     images, labels = next(train.plain([torch.arange(count)]))
     batch = images.to(device, memory_format=best_layout(model)), labels.to(device)
-    operator = HessianOperator(model, F.cross_entropy, batch, microbatch=settings["microbatch"])
-    return estimate_spectrum(
-        operator, settings["num_products"], seed=seed, settle=settings["settle"],
-        weight_decay=settings["weight_decay"], total_steps=settings["schedule_steps"], checkpoint=checkpoint,
-        progress=False,
-    )  # fmt: skip
+    return HessianOperator(model, F.cross_entropy, batch, microbatch=settings["microbatch"])
 
 
 def spectrum_of(outcome: Outcome) -> Spectrum:

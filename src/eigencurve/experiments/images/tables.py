@@ -63,6 +63,11 @@ class ImageSetup:
         runs = [Run(settings, SPECTRUM_SEED) for settings in every]
         return execute(experiment, runs, self.request.store, self.request.workers, self.request.progress)
 
+    def is_measured(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the store has the spectrum of a run with these settings."""
+        experiment = SpectrumExperiment(self.few, self.request.checkpoints)
+        return None not in self.request.store.outcomes(experiment.name, [Run(settings, SPECTRUM_SEED)])
+
     def spectra(self, networks: Sequence[str]) -> dict[str, tuple[str, Spectrum]]:
         """The name (in settings) and the spectrum of each network."""
         every = [spectrum_settings(self.scale, network) for network in networks]

@@ -10,6 +10,7 @@ from eigencurve import _check
 from eigencurve.experiments.models.googlenet import googlenet
 from eigencurve.experiments.models.resnet import imagenet_resnet18, imagenet_resnet50, resnet18, resnet20
 from eigencurve.experiments.models.seeding import drawn_from
+from eigencurve.experiments.models.transformer import transformer
 from eigencurve.experiments.models.vgg import vgg16
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -19,6 +20,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "vgg16": vgg16,
     "imagenet_resnet18": imagenet_resnet18,
     "imagenet_resnet50": imagenet_resnet50,
+    "transformer": transformer,
 }
 
 
@@ -27,7 +29,7 @@ def build(name: str, num_classes: int, divisor: int = 1, seed: int = 0) -> nn.Mo
 
     Args:
         name: Name of the network, a key of ``MODELS``.
-        num_classes: Number of classes.
+        num_classes: Number of classes; of different bytes, for the transformer.
         divisor: Divisor of every width.
         seed: Seed of the weights.
 

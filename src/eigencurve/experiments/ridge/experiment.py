@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array
+from eigencurve._arrays import Array, IntArray
 from eigencurve.experiments.data.libsvm import SparseRows
 from eigencurve.experiments.ridge.sgd import run_steps
 from eigencurve.runs.store import Outcome, Run
@@ -119,9 +119,15 @@ class RidgeExperiment:
 
 
 def run_sgd(
-    problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int, replacement: bool = False
+    problem: RidgeProblem,
+    schedules: Sequence[Schedule],
+    epochs: int,
+    seed: int,
+    replacement: bool = False,
+    start: Array | None = None,
+    marks: IntArray | None = None,
 ) -> dict[int, Array]:
-    """Run SGD under several schedules; the gap of each schedule at up to fifty steps, including the last.
+    """Run SGD under several schedules; the gap of each schedule after some numbers of steps.
 
     Only the rates of one epoch are held in memory.
 
@@ -131,12 +137,17 @@ def run_sgd(
         epochs: Number of epochs.
         seed: Seed of the initial weights and of the order of rows.
         replacement: Whether to draw every row independently, as the theory assumes, instead of reshuffling.
+        start: Initial weights; None draws them from the seed.
+        marks: Numbers of steps after which to compute the gaps, increasing; None is fifty, evenly spaced, with the
+            last. The initial gap is always computed.
     """
     rows, rng = problem.rows, np.random.default_rng(seed)
-    start = rng.uniform(-INITIAL_WEIGHTS, INITIAL_WEIGHTS, rows.num_columns)
+    if start is None:
+        start = rng.uniform(-INITIAL_WEIGHTS, INITIAL_WEIGHTS, rows.num_columns)
+    if marks is None:
+        marks = np.unique(np.linspace(0, epochs * len(rows), NUM_CURVE_POINTS + 1).round().astype(np.int64))
     scaled = np.repeat(start[:, None], len(schedules), axis=1)
     scale = np.ones(len(schedules))
-    marks = np.unique(np.linspace(0, epochs * len(rows), NUM_CURVE_POINTS + 1).round().astype(np.int64))
     curve = {0: problem.gaps(scaled)}
     for first in range(0, epochs * len(rows), len(rows)):
         steps = np.arange(first, first + len(rows))

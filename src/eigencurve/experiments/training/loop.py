@@ -1,4 +1,4 @@
-"""A short trainer: SGD with any schedule, averaged weights, several processes, and exact resume."""
+"""A short trainer: SGD or AdamW with any schedule, averaged weights, several processes, and exact resume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from eigencurve.schedules.base import Schedule, require_schedule
 SECONDS_BETWEEN_SAVES = 10.0
 # Reading the loss makes a GPU wait, and several processes must read it together, so it is not read at every step.
 STEPS_BETWEEN_CHECKS = 20
+OPTIMIZERS = ("sgd", "adamw")
 
 
 @dataclass(frozen=True)
@@ -86,18 +87,23 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`.
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or by AdamW.
+
+    AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
+    :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
 
     Attributes:
         schedule: Learning-rate schedule f, with one rate per step of the run.
         epochs: Number of epochs.
-        momentum: Momentum m.
+        momentum: Momentum m of SGD.
         weight_decay: Weight decay δ.
         ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
             evaluated; None evaluates the weights themselves.
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
         mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
+        optimizer: ``"sgd"`` or ``"adamw"``.
+        betas: Decay rates of AdamW's first and second moment.
     """
 
     schedule: Schedule
@@ -108,8 +114,11 @@ class TrainingSettings:
     max_norm: float | None = None
     mixed_precision: bool = True
     evaluate_every: int = 1
+    optimizer: str = "sgd"
+    betas: tuple[float, float] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
+        _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
         _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
         _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
         require_schedule("TrainingSettings", self.schedule)
@@ -119,6 +128,16 @@ class TrainingSettings:
             _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
         if self.max_norm is not None:
             _check.positive("TrainingSettings", "max_norm", self.max_norm)
+        if self.optimizer == "adamw" and self.momentum:
+            remedy = "Its first moment has the decay rate betas[0]."
+            _check.refuse("TrainingSettings", "momentum", "0 for AdamW", self.momentum, remedy)
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """A new optimizer of ``parameters``, at the first rate of the schedule."""
+        rate = self.schedule(0)
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(parameters, lr=rate, betas=self.betas, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -133,11 +152,13 @@ class Trained:
         history: Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
         diverged: Whether the run stopped because the loss was not finite.
         num_steps: Number of steps taken.
+        optimizer: The optimizer with its last state, such as AdamW's moments.
     """
 
     history: Mapping[str, list[tuple[float, float]]]
     diverged: bool
     num_steps: int
+    optimizer: torch.optim.Optimizer | None = field(default=None, compare=False, repr=False)
 
     @property
     def last(self) -> dict[str, float]:
@@ -225,9 +246,7 @@ class _Loop:
         self.file, self.save_seconds, self.next_save = file, save_seconds, time.monotonic() + save_seconds
         self.network = DistributedDataParallel(model) if part.count > 1 else model
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.SGD(
-            self.parameters, lr=settings.schedule(0), momentum=settings.momentum, weight_decay=settings.weight_decay
-        )
+        self.optimizer = settings.make_optimizer(self.parameters)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
         half = settings.mixed_precision and device.type == "cuda"
@@ -248,7 +267,7 @@ class _Loop:
                 self._measure(log)
             self._save()
         self.model.eval()
-        return Trained(now.history, now.diverged, now.step)
+        return Trained(now.history, now.diverged, now.step, self.optimizer)
 
     def _epoch(self, bar: Any) -> None:
         now, per_epoch = self.progress, self.task.steps_per_epoch

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
@@ -21,21 +23,28 @@ def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mappin
     """The schedule that ``settings`` name, over ``total_steps``.
 
     Args:
-        settings: ``schedule``, ``lr``, and what that schedule takes besides; ``spectrum`` names one of ``spectra``.
-        total_steps: T.
-        spectra: measured ones, signed, by name.
+        settings: ``schedule``, ``lr``, and the schedule's own settings. ``spectrum`` names one of ``spectra``;
+            ``points`` are those of :func:`through_points`, whose kind is ``"points"``; ``decay_share`` is the share of
+            the steps that the decay of ``"wsd"`` takes. With ``warmup_steps``, a linear warmup precedes the schedule.
+        total_steps: Total number of steps T.
+        spectra: Measured spectra, signed, by name.
     """
     kind, lr = settings["schedule"], settings["lr"]
     if kind == "best":
         return best_schedule(_prepared(settings, spectra), total_steps, lr)
+    if kind == "points":
+        return through_points(settings["points"], total_steps, lr)
     spectrum = _prepared(settings, spectra) if kind == "eigencurve" else None
     own = own_settings(kind, settings)
     if kind == "step_decay":
         own["num_intervals"] = num_intervals(settings["intervals"], total_steps)
+    if kind == "wsd":
+        own["decay_steps"] = max(1, round(settings["decay_share"] * total_steps))
+        own.update({"tail": settings["tail"]} if "tail" in settings else {})
     if kind == "multistep":
         per_epoch = total_steps // settings["epochs"]
         own["milestones"] = [epoch * per_epoch for epoch in settings["milestones"] if epoch < settings["epochs"]]
-    return schedule_of_kind(kind, total_steps, lr, spectrum, **own)
+    return schedule_of_kind(kind, total_steps, lr, spectrum, settings.get("warmup_steps", 0), **own)
 
 
 def num_intervals(intervals: int | str, total_steps: int) -> int:
@@ -46,6 +55,17 @@ def num_intervals(intervals: int | str, total_steps: int) -> int:
     """
     base = max(1, math.floor(math.log2(total_steps)))
     return {"log T": base, "log T + 1": base + 1}[intervals] if isinstance(intervals, str) else intervals
+
+
+def through_points(points: Sequence[tuple[float, float]], total_steps: int, lr: float) -> Schedule:
+    """Straight lines through points (fraction of the run, share of ``lr``), for a schedule that settings spell out.
+
+    >>> through_points([(0.0, 1.0), (0.5, 1.0), (1.0, 0.0)], 5, lr=0.2).values()
+    array([0.2, 0.2, 0.2, 0.1, 0. ])
+    """
+    places, shares = zip(*points, strict=True)
+    steps = np.arange(total_steps, dtype=np.float64)
+    return piecewise(total_steps, steps, lr * np.interp(steps / max(1, total_steps - 1), places, shares))
 
 
 def best_schedule(prepared: Spectrum, total_steps: int, lr: float) -> Schedule:

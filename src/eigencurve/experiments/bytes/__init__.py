@@ -1,0 +1,1 @@
+"""The transformer experiment: a byte-level transformer trained with AdamW under many schedules."""

@@ -1,0 +1,113 @@
+"""The table of the transformer: which runs it needs, in two parts, and what the store has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eigencurve.experiments.bytes.experiment import ByteExperiment
+from eigencurve.experiments.bytes.predictions import committed_predictions
+from eigencurve.experiments.bytes.report import METRICS, ByteRow, RateTrials, byte_page
+from eigencurve.experiments.bytes.scales import (
+    EIGENCURVE,
+    FIRST,
+    REST,
+    ByteScale,
+    earlier_run_settings,
+    grids,
+    scale_named,
+)
+from eigencurve.experiments.data.byte_text import ByteText, load_byte_text
+from eigencurve.experiments.data.folder import require_folder
+from eigencurve.experiments.engine.protocol import execute, in_turn
+from eigencurve.experiments.engine.request import Request
+from eigencurve.experiments.engine.winners import trials_of
+from eigencurve.experiments.images.spectra import spectrum_name, spectrum_of
+from eigencurve.experiments.page import ResultsPage
+from eigencurve.runs.store import Run
+from eigencurve.spectrum.spectrum import Spectrum
+
+SPECTRUM_SEED = 100
+Grids = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class ByteSetup:
+    """What both parts share.
+
+    Attributes:
+        text: Texts to train and measure on.
+        scale: Size of the experiment.
+        request: Store, workers and progress.
+    """
+
+    text: ByteText
+    scale: ByteScale
+    request: Request
+
+    @property
+    def seeds(self) -> range:
+        """Seeds of every schedule and rate."""
+        return range(self.scale.num_seeds)
+
+    def experiment(self, spectra: Mapping[str, Spectrum]) -> ByteExperiment:
+        """The runs, with the spectra that their settings name."""
+        return ByteExperiment(self.text, spectra, self.request.checkpoints)
+
+    def train(self, grids_of: Grids, spectra: Mapping[str, Spectrum]) -> None:
+        """Do the runs that the store lacks: rate by rate, then seed by seed, then schedule by schedule."""
+        runs = in_turn([Run(settings, seed) for settings in grid for seed in self.seeds] for grid in grids_of.values())
+        self._execute(runs, spectra)
+
+    def spectrum(self) -> dict[str, Spectrum]:
+        """The preconditioned spectrum by its name; empty if it is not measured and ``part`` asks for no runs."""
+        run = Run(earlier_run_settings(self.scale), SPECTRUM_SEED)
+        if self.request.part != "finished":
+            self._execute([run], {})
+        (outcome,) = self.request.store.outcomes(self.experiment({}).name, [run])
+        if outcome is None or outcome.diverged:
+            return {}
+        found = spectrum_of(outcome)
+        return {spectrum_name(run.settings, found): found}
+
+    def rows(self, part: str, grids_of: Grids) -> list[ByteRow]:
+        """What the store has of a part's runs."""
+        return [self._row(part, schedule, grid) for schedule, grid in grids_of.items()]
+
+    def _row(self, part: str, schedule: str, grid: Sequence[Mapping[str, Any]]) -> ByteRow:
+        rates = {}
+        for settings in grid:
+            runs = [Run(settings, seed) for seed in self.seeds]
+            found = self.request.store.outcomes(self.experiment({}).name, runs)
+            outcomes = {seed: one for seed, one in zip(self.seeds, found, strict=True) if one is not None}
+            trials = {metric: trials_of(settings, outcomes, metric) for metric in METRICS}
+            rates[settings["lr"]] = RateTrials(trials, outcomes, len(runs) - len(outcomes))
+        return ByteRow(part, schedule, rates)
+
+    def _execute(self, runs: Sequence[Run], spectra: Mapping[str, Spectrum]) -> None:
+        execute(self.experiment(spectra), runs, self.request.store, self.request.workers, self.request.progress)
+
+
+def make(request: Request) -> ResultsPage:
+    """Train the part that ``request`` asks for, and make the page of everything that is finished.
+
+    ``first`` are the runs that a forecast is fitted to, and the spectrum; ``rest`` are those that it is tested on.
+    """
+    scale = scale_named(request.scale)
+    setup = ByteSetup(find_text(request.data), scale, request)
+    first = grids(scale, FIRST)
+    if request.part in (None, FIRST):
+        setup.train(first, {})
+    spectra = setup.spectrum()
+    rest = grids(scale, REST, next(iter(spectra), ""))
+    if request.part in (None, REST):
+        setup.train(rest if spectra else {name: grid for name, grid in rest.items() if name != EIGENCURVE}, spectra)
+    rows = [*setup.rows(FIRST, first), *setup.rows(REST, rest)]
+    return byte_page(setup.text, scale, rows, committed_predictions(scale.name))
+
+
+def find_text(data: Path | None) -> ByteText:
+    """The texts in ``data``, or in ptb/ below the data folder."""
+    return load_byte_text(data or require_folder(None, "ptb/ with the Penn Treebank's ptb.*.txt") / "ptb")

@@ -1,0 +1,84 @@
+"""A plan from logged runs: the forecast of the usual schedules and the best one."""
+
+from __future__ import annotations
+
+from eigencurve.forecast.best import BestSchedule
+from eigencurve.forecast.forecast import Forecast, ForecastRow
+from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
+from eigencurve.planning.forecasts import usual_runs
+from eigencurve.schedules.compose import Warmup, after_warmup
+from eigencurve.schedules.practical import elastic_step
+
+SEARCHED = "forecast optimum"
+# Schedules that are simple to explain and to set, in the order of preference among equals.
+SIMPLE = (
+    "cosine to 0", "linear to 0", "WSD, last 20 %", "WSD, last 40 %", "cosine to 10 %", "elastic step",
+)  # fmt: skip
+# A simple schedule is kept if it is forecast to be within this fraction of the best one.
+CLOSE = 0.001
+
+
+def plan_from_forecast(
+    forecast: Forecast,
+    total_steps: int,
+    optimizer: str,
+    max_lr: float | None = None,
+    warmup_steps: int | None = None,
+) -> Plan:
+    """The schedule with the lowest forecast loss, or a simple one that cannot be told from it."""
+    best = forecast.best_schedule(total_steps, max_lr, warmup_steps)
+    logged = forecast.fitted.logged
+    peak = logged.highest_peak if max_lr is None else max_lr
+    rise = best.schedule.num_steps if isinstance(best.schedule, Warmup) else 0
+    step = after_warmup(elastic_step(total_steps - rise, peak), rise)
+    schedules = {**usual_runs(total_steps, peak, rise), "elastic step": step, SEARCHED: best.schedule}
+    top = (first := forecast.compare(schedules)).rows[0]
+    name = next((name for name in SIMPLE if _as_good(first[name], top)), SEARCHED)
+    table = forecast.compare(schedules, to=name)
+    chosen = table[name]
+    rows = tuple(_row(row, chosen) for row in table.rows)
+    rates = RateRange(
+        peak, logged.lowest_peak, logged.highest_peak, "the runs were logged at these rates, and others are uncertain"
+    )
+    known = (
+        PlanInput("steps", f"{total_steps:,}", "given"),
+        PlanInput("curvature, noise and start", f"{len(forecast.names)} logged runs", "fitted"),
+        PlanInput("peak rate", f"{peak:g}", "measured" if max_lr is None else "given"),
+        PlanInput("warmup", f"{rise:,} steps", "measured" if warmup_steps is None else "given"),
+        PlanInput("optimizer", optimizer, "given"),
+    )
+    notes = (*forecast.doubts, *(f"Extrapolated: {sentence}." for sentence in chosen.beyond))
+    extra = forecast.next_run(total_steps)
+    advice = f"{extra.reason} That would shrink the intervals to about {extra.narrower:.0%}.".replace("%", " %")
+    return Plan(
+        _verdict(chosen, top, table["cosine to 0"], rates, best), name, chosen.schedule, rates, rows, known,
+        best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), optimizer,
+    )  # fmt: skip
+
+
+def _as_good(row: ForecastRow, best: ForecastRow) -> bool:
+    """Whether a schedule is so close to the best that the difference does not matter or cannot be told."""
+    return row.behind <= CLOSE * abs(best.loss)
+
+
+def _row(row: ForecastRow, chosen: ForecastRow) -> PlanRow:
+    scale = abs(chosen.loss)
+    behind = (row.behind / scale, row.behind_low / scale, row.behind_high / scale)
+    return PlanRow(row.name, row.schedule, row.loss, row.low, row.high, *behind)
+
+
+def _verdict(
+    chosen: ForecastRow, top: ForecastRow, cosine_row: ForecastRow, rates: RateRange, best: BestSchedule
+) -> str:
+    loss = f"{chosen.loss:.3f} (80 % interval {chosen.low:.3f} to {chosen.high:.3f})"
+    gain = cosine_row.loss - chosen.loss
+    if chosen.name == "cosine to 0":
+        first = f"Keep the cosine: its forecast loss is {loss}, and no schedule is forecast to be more than "
+        first += f"{100 * (chosen.loss - top.loss) / abs(chosen.loss):.1f} % better."
+    else:
+        name = f"the {chosen.name}" if chosen.name == SEARCHED else chosen.name
+        first = f"Use {name}: {tail_sentence(chosen.schedule)}. Its forecast loss is {loss}, {gain:.3f} below a "
+        first += f"cosine to zero ({100 * gain / abs(cosine_row.loss):.1f} %)."
+    limit = f"Use a peak rate of {rates.best:g}; {rates.limit}."
+    sure = f"No schedule with this peak rate is more than {best.gap:.3f} better in the fitted model."
+    return f"{first} {limit} {sure}"

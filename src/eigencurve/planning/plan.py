@@ -1,0 +1,162 @@
+"""plan: from whatever you know about a run to the schedule that it should use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eigencurve import _check
+from eigencurve.forecast.fit import fit_runs
+from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.logs import load_run
+from eigencurve.forecast.runs import LoggedRun
+from eigencurve.planning.answer import Plan
+from eigencurve.planning.evidence import USUAL_RATES
+from eigencurve.planning.from_evidence import plan_from_evidence
+from eigencurve.planning.from_runs import plan_from_forecast
+from eigencurve.planning.from_spectrum import plan_from_subject
+from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.subject import Subject, file_subject, zoo_subject
+from eigencurve.schedules.units import Steps, whole_steps
+from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.spectrum.start import StartEstimate
+from eigencurve.spectrum.zoo import ZOO
+
+OPTIMIZERS = tuple(USUAL_RATES)
+SPECTRUM_SUFFIXES = (".npz", ".json", ".txt")
+# β₁ of Adam, which its heavy ball uses.
+BETA1 = 0.9
+
+
+def plan(
+    *sources: Any,
+    total_steps: Steps,
+    optimizer: str = "sgd",
+    lr: float | None = None,
+    max_lr: float | None = None,
+    warmup_steps: int | None = None,
+    momentum: float | None = None,
+    nesterov: bool = False,
+    weight_decay: float | None = None,
+    noise: float | NoiseEstimate | None = None,
+    initial_error: float | StartEstimate | None = None,
+    batch_size: int | None = None,
+) -> Plan:
+    """Recommend a schedule from what you know about a run.
+
+    >>> import eigencurve as ec
+    >>> print(ec.plan(total_steps=50_000, optimizer="adamw").name)
+    WSD, last 40 %
+
+    Args:
+        *sources: What is known, one of
+
+            - nothing: published evidence;
+            - a spectrum: the name of one in the zoo, the path of a file, a :class:`Spectrum`, a :class:`PowerLaw`, or
+              the result of ``estimate_spectrum``;
+            - logged runs: one or more paths of logs, or :class:`LoggedRun`, or a :class:`Forecast`.
+        total_steps: Number of steps T of the run, including the warmup.
+        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``.
+        lr: Peak rate that you want to use. By default it is part of the answer.
+        max_lr: Highest rate allowed.
+        warmup_steps: Length of the warmup. By default that of the logs, or none with a spectrum.
+        momentum: Momentum of SGD, or β₁ of Adam; by default 0 for SGD and 0.9 for Adam.
+        nesterov: Whether it is Nesterov momentum.
+        weight_decay: Weight decay of the run. By default that of the measurement.
+        noise: Gradient noise σ² of every direction, or the result of ``estimate_noise``. By default that of the file.
+        initial_error: Initial error of every direction, or the result of ``estimate_start``. By default that of the
+            file.
+        batch_size: Batch size of the run, to rescale measured noise.
+
+    Returns:
+        The :class:`~eigencurve.planning.answer.Plan`: ``verdict``, ``schedule``, ``table`` and ``inputs``.
+
+    Raises:
+        ValueError: An option does not fit the sources, or an input is out of range.
+        TypeError: A source is of none of these kinds.
+    """
+    steps = whole_steps("plan", "total_steps", total_steps, minimum=2)
+    _check.choice("plan", "optimizer", optimizer, OPTIMIZERS)
+    rate = None if lr is None else _check.positive("plan", "lr", lr)
+    rise = None if warmup_steps is None else _check.whole("plan", "warmup_steps", warmup_steps, minimum=0)
+    if rise is not None and rise >= steps:
+        _check.refuse("plan", "warmup_steps", f"< total_steps = {steps}", rise)
+    if not sources:
+        return plan_from_evidence(steps, optimizer, rate, rise)
+    if are_logs(sources):
+        _require_one_rate(lr, max_lr)
+        forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
+        return plan_from_forecast(forecast, steps, optimizer, max_lr if rate is None else rate, rise)
+    if len(sources) > 1:
+        remedy = "Pass several logs, or one spectrum."
+        _check.refuse("plan", "sources", "one spectrum", f"{len(sources)} sources", remedy)
+    subject = _with_measured(_subject(sources[0], weight_decay), noise, initial_error)
+    _require_metric(subject, optimizer)
+    given = noise if isinstance(noise, float | int) else None
+    start = initial_error if isinstance(initial_error, float | int) else None
+    inputs = inputs_of(subject, given, start, batch_size)
+    inertia = (0.0 if optimizer == "sgd" else BETA1) if momentum is None else momentum
+    return plan_from_subject(subject, steps, optimizer, inputs, inertia, nesterov, rate, max_lr, rise or 0)
+
+
+def are_logs(sources: Sequence[Any]) -> bool:
+    """Whether all of ``sources`` are logged runs, or paths of their logs."""
+    return all(_is_run(source) for source in sources)
+
+
+def _is_run(source: Any) -> bool:
+    if isinstance(source, LoggedRun | Forecast):
+        return True
+    if not isinstance(source, str | os.PathLike) or str(source) in ZOO:
+        return False
+    path = Path(source)
+    return path.is_dir() or path.name == "trainer_state.json" or path.suffix not in SPECTRUM_SUFFIXES
+
+
+def _run(source: Any) -> LoggedRun:
+    return source if isinstance(source, LoggedRun) else load_run(source)
+
+
+def _subject(source: Any, weight_decay: float | None) -> Subject:
+    if isinstance(source, Subject):
+        return source
+    if isinstance(source, str | os.PathLike):
+        name = str(source)
+        return zoo_subject(name, weight_decay) if name in ZOO else file_subject(Path(source), weight_decay)
+    if isinstance(source, PowerLaw):
+        return Subject(f"power law, exponent {source.alpha:g}", source, weight_decay or 0.0)
+    if isinstance(source, Spectrum):
+        return Subject("spectrum", source, weight_decay or 0.0)
+    if hasattr(source, "measurement") and isinstance(getattr(source, "spectrum", None), Spectrum):
+        known = source.measurement()
+        decay = known.weight_decay if weight_decay is None else weight_decay
+        return Subject("measured spectrum", source.spectrum, decay, known)
+    kinds = "a spectrum, the path of one, logged runs or their paths"
+    raise TypeError(_check.sentence("plan", "sources", kinds, source))
+
+
+def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:
+    """``subject`` with noise and start that were measured apart from its file."""
+    known_noise = noise if isinstance(noise, NoiseEstimate) else subject.noise
+    known_start = start if isinstance(start, StartEstimate) else subject.start
+    return replace(subject, noise=known_noise, start=known_start)
+
+
+def _require_metric(subject: Subject, optimizer: str) -> None:
+    """Refuse a spectrum that was measured in the metric of another optimizer."""
+    metric = subject.measurement.preconditioner if subject.measurement is not None else ""
+    if optimizer != "sgd" and not metric and not isinstance(subject.raw, PowerLaw):
+        remedy = "Measure with --optimizer-state, or pass the logs of two runs instead."
+        _check.refuse("plan", "optimizer", "sgd for a spectrum of the plain Hessian", optimizer, remedy)
+    if optimizer == "sgd" and metric:
+        _check.refuse("plan", "optimizer", f"{metric.lower()}, in whose metric the spectrum was measured", optimizer)
+
+
+def _require_one_rate(lr: float | None, max_lr: float | None) -> None:
+    if lr is not None and max_lr is not None:
+        _check.refuse("plan", "max_lr", "left out with logged runs if 'lr' is given", max_lr)
