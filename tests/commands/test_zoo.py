@@ -1,7 +1,9 @@
 import json
 
 from tests.commands.running import run
+from typer.testing import CliRunner
 
+from eigencurve.cli import app
 from eigencurve.spectrum.zoo import ZOO, zoo_summary
 
 
@@ -36,4 +38,6 @@ def test_rows_have_the_errors_and_the_noise_or_say_that_they_are_not_measured():
 
 
 def test_a_misspelled_name_gets_a_suggestion():
-    assert "Did you mean 'vgg16_cifar10_narrow8'?" in run("zoo", "show", "vgg16").stderr
+    refused = CliRunner().invoke(app, ["zoo", "show", "vgg16"])
+    assert refused.exit_code == 2
+    assert "Did you mean 'vgg16_cifar10_narrow8'?" in refused.stderr

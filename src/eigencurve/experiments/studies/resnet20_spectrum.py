@@ -274,7 +274,7 @@ def noise_text(noise: NoiseEstimate, same: NoiseEstimate) -> str:
         f"The noise of batches of {noise.batch_size} in the octaves of the Hessian of {NUM_IMAGES} images, with"
         f" {NUM_STEPS} products for each sign vector and for the mean gradient: {levels}. The covariance follows about"
         f" C ∝ H^γ. The shipped spectrum has the noise of {noise.num_examples:,} images. In a trained network, few"
-        " images have most of the gradient noise, so σ² depends on whether they are in the sample: compare the two columns."
+        " images have most of the gradient noise, so σ² depends on whether they are in the sample: compare the columns."
     )
 
 
