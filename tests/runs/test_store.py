@@ -335,3 +335,21 @@ def test_a_full_disk_is_called_so(tmp_path, monkeypatch):
     long = Outcome({"gap": 1.0}, tuple((float(i), 1.0) for i in range(5000)))
     with pytest.raises(StoreError, match="the disk is full"):
         store.add("e", [RUN], [long], ORIGIN, 1.0)
+
+
+def test_an_io_error_on_a_full_disk_is_called_so(tmp_path, monkeypatch):
+    """SQLite needs space next to the store, and calls a lack of it an I/O error."""
+    store = Store(tmp_path / "s.sqlite")
+
+    class Failing(sqlite3.Connection):
+        def executemany(self, *_):
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+            raise error
+
+    plain, free = sqlite3.connect, shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("eigencurve.runs.store.sqlite3.connect", lambda *w, **o: plain(*w, factory=Failing, **o))
+    for left, words in ((0, "the disk is full"), (1 << 30, "the disk cannot be read or written")):
+        monkeypatch.setattr("eigencurve.runs.store.shutil.disk_usage", lambda _, left=left: free._replace(free=left))
+        with pytest.raises(StoreError, match=words):
+            store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
