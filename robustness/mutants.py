@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -170,17 +171,19 @@ def main() -> None:
     options = parser.parse_args()
     results = Results(options.results)
     with copied_tree() as folder:
-        chosen = [
-            (module, mutation)
-            for module in modules(folder, list(options.packages))
-            for mutation in sample((folder / module).read_text(), options.per_module, f"{options.seed}:{module}:")
-        ]
-        test_all(Session(folder, options.wider), chosen, results)
+        names = modules(folder, list(options.packages))
+        samples = [sample((folder / name).read_text(), options.per_module, f"{options.seed}:{name}:") for name in names]
+        # One of each module, then the second of each: an interrupted run has seen all modules.
+        rounds = itertools.zip_longest(
+            *([(name, one) for one in found] for name, found in zip(names, samples, strict=True))
+        )
+        chosen = [pair for turn in rounds for pair in turn if pair is not None]
+        run_all(Session(folder, options.wider), chosen, results)
         outcomes = {pair: results.known[key_of(folder, *pair)] for pair in chosen}
         show(folder, outcomes)
 
 
-def test_all(session: Session, chosen: list[tuple[Path, Mutation]], results: Results) -> None:
+def run_all(session: Session, chosen: list[tuple[Path, Mutation]], results: Results) -> None:
     """Test the mutants whose outcome is not known yet."""
     untested = (UNKNOWN, SURVIVED) if session.wider else (UNKNOWN,)
     with bar() as progress:

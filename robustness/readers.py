@@ -92,7 +92,7 @@ def attack(folder: Path, each: int, seed: int) -> list[Counts]:
         path = folder / reader.name
         reader.make(path)
         content, rng = path.read_bytes(), random.Random(f"{seed}:{reader.name}")
-        expected = _shown(reader.read(path))
+        expected = _read(reader, path)
         for _ in range(each):
             _forget(path)
             path.write_bytes(damaged(content, rng))
@@ -105,9 +105,7 @@ def attack(folder: Path, each: int, seed: int) -> list[Counts]:
 def _try(reader: Reader, path: Path, expected: str, counts: Counts) -> None:
     counts.cases += 1
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = _shown(reader.read(path))
+        value = _read(reader, path)
     except reader.errors as error:
         if len(str(error)) > 2000:
             counts.faults[f"a message of {len(str(error))} characters"] += 1
@@ -120,6 +118,12 @@ def _try(reader: Reader, path: Path, expected: str, counts: Counts) -> None:
             counts.wrong_values += 1
         else:
             counts.survived += 1
+
+
+def _read(reader: Reader, path: Path) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _shown(reader.read(path))
 
 
 def _shown(value: Any) -> str:

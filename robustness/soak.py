@@ -15,15 +15,16 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
-from robustness import cluster, full_disk, kills, readers, store_load
 from robustness.counts import Counts, table
+
+from robustness import cluster, full_disk, kills, readers, store_load
 
 Attack = tuple[str, Callable[[Path], list[Counts]]]
 
 
 def attacks(small: bool, seed: int) -> Iterator[Attack]:
     """Every attack with its name, in the order of the table."""
-    num_kills, num_files, num_runs, rounds = (4, 25, 200, 3) if small else (100, 2_000, 10_000, 40)
+    num_kills, num_files, num_runs, rounds = (2, 15, 100, 2) if small else (100, 1_000, 10_000, 40)
     for work in kills.works():
         yield work.name, lambda place, work=work: [kills.attack(work, place, num_kills, seed)]
     if not small:
