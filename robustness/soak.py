@@ -37,18 +37,21 @@ def attacks(small: bool, seed: int) -> Iterator[Attack]:
 
 def main() -> None:
     """Run the attacks and print their counts; exit with 1 if something was lost, wrong or undocumented."""
+    names = [name for name, _ in attacks(small=False, seed=0)]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--slice", action="store_true", help="a short version of every attack but Ray's")
+    parser.add_argument("--only", action="append", metavar="NAME", help=f"one of {', '.join(names)}; can be repeated")
     parser.add_argument("--seed", type=int, default=0, help="seed of the damage")
     options = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     begun, found = time.monotonic(), list[Counts]()
-    chosen = list(attacks(options.slice, options.seed))
+    chosen = [pair for pair in attacks(options.slice, options.seed) if pair[0] in (options.only or names)]
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         for number, (_, attack) in enumerate(track(chosen, "attacks", console=Console(stderr=True))):
             place = Path(name, str(number))
             place.mkdir()
             found += attack(place)
+            print(*(counts.line() for counts in found[-1:]), file=sys.stderr)
     print(table(found))
     print(f"{time.monotonic() - begun:.0f} seconds", file=sys.stderr)
     sys.exit(not all(counts.is_clean for counts in found))
