@@ -104,7 +104,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> _Name:
         if (module, name) not in self._allowed:
-            raise ForbiddenNameError(f"{module}.{name}")
+            raise ForbiddenNameError(f"{module}.{name}"[:200])
         return self._allowed[module, name]
 
 
