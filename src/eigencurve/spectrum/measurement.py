@@ -12,6 +12,8 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray, frozen
 
 REASONS = ("settled", "num_steps", "exact")
+# A spectrum whose schedule still moved by more than this has not settled.
+UNSETTLED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,15 @@ class MeasurementRecord:
             "num_steps": f"all steps were used; the schedule still changed by {self.moved:.2%} over the last quarter",
             "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
+
+    @property
+    def doubt(self) -> str:
+        """A warning with its remedy if the spectrum has not settled, else an empty string."""
+        if self.reason != "num_steps" or self.moved <= UNSETTLED:
+            return ""
+        known = math.isfinite(self.moved)
+        moved = f"the schedule still moved by {100 * self.moved:.0f} %" if known else "too few to tell"
+        return f"The spectrum has not settled ({self.num_products} products, {moved}): measure it with more steps."
 
     @property
     def _sampling(self) -> str:
