@@ -100,6 +100,9 @@ class ScheduleLR(LRScheduler):
         scheduler.load_state_dict(state)
         return scheduler
 
+    def __repr__(self) -> str:
+        return f"ScheduleLR({self.schedule!r}, step {self.last_epoch}, {len(self.schedules)} groups)"
+
     @property
     def schedule(self) -> Schedule:
         """Schedule of all groups; if each has its own, that of the first group that has one."""

@@ -94,6 +94,9 @@ class CurvatureOperator(ABC):
         self._require_vector(vector)
         return self.fresh_product(vector, SEED, rebuild=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dim:,} parameters, {self.num_examples:,} examples)"
+
     def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step_factor: float = 1.0) -> Tensor:
         """The product with all random states set to ``seed`` first and, by default, with a new graph.
 
