@@ -76,9 +76,10 @@ def report(
             "eigencurve", total, rate, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay,
             momentum, nesterov,
         )  # fmt: skip
+    require_writable([output], (".html", ".htm"), force)
+    if subject is not None:
         warn(doubts(subject, total if min_lr is None else None, "sgd"))
         typer.echo(options.half_rate_line(limit) if lr is None else limit.about(lr), err=True)
-    require_writable([output], (".html", ".htm"), force)
     panels = [] if store is None else _panels(store)
     comparison = None
     if subject is not None:
