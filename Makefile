@@ -66,6 +66,7 @@ bench: $(VENV)/.bench ## run the benchmarks; they print ratios
 	$(BIN)/python -m benchmarks.ridge
 	$(BIN)/python -m benchmarks.sharpening
 	$(BIN)/python -m benchmarks.noise
+	$(BIN)/python -m benchmarks.products
 	$(BIN)/python -m benchmarks.counting
 	$(BIN)/python -m benchmarks.studio
 	$(BIN)/python -m benchmarks.reading
