@@ -23,10 +23,10 @@ def test_every_schedule_has_a_row_with_its_rate_and_its_distance(plan):
         if i == place:
             assert (shown["schedule"], shown["loss behind"], shown["interval"]) == (plan.name, "–", "–")
         else:
-            assert float(shown["loss behind"].removesuffix(" %")) == pytest.approx(
+            assert float(shown["loss behind"].removesuffix("\u00a0%")) == pytest.approx(
                 100 * row.behind, rel=0.01, abs=0.006
             )
-            low, high = (float(word) for word in shown["interval"].removesuffix(" %").split(" to "))
+            low, high = (float(word) for word in shown["interval"].removesuffix("\u00a0%").split(" to "))
             assert (low, high) == pytest.approx((100 * row.behind_low, 100 * row.behind_high), rel=0.01, abs=0.006)
 
 
@@ -43,7 +43,8 @@ def test_every_input_has_its_source_and_an_assumed_one_its_effect(plan):
 
 
 @pytest.mark.parametrize(
-    ("fraction", "text"), [(0.00001, "0 %"), (-0.09996, "-10.0 %"), (0.0999, "+9.99 %"), (12.0, "+1200 %")]
+    ("fraction", "text"),
+    [(0.00001, "0\u00a0%"), (-0.09996, "-10.0\u00a0%"), (0.0999, "+9.99\u00a0%"), (12.0, "+1200\u00a0%")],
 )
 def test_differences_have_three_digits(fraction, text):
     assert percent(fraction) == text

@@ -80,8 +80,8 @@ def report(
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         peak = answer.rates.best if lr is None else lr
         recipe = Recipe(
-            "eigencurve", total, peak, subject, rise, settings, subject.weight_decay, momentum, nesterov,
-            optimizer=optimizer,
+            "eigencurve", total, peak, subject, rise, settings, subject.weight_decay, answer.momentum,
+            nesterov and answer.momentum > 0, optimizer=optimizer,
         )  # fmt: skip
         comparison = ComparisonSettings(inputs, max_lr, best, momentum, nesterov)
     page = report_page(recipe, comparison, panels, command_line(), answer)

@@ -27,12 +27,12 @@ def recommended_place(plan: Plan) -> int:
 
 
 def percent(fraction: float) -> str:
-    """A relative difference in percent, with three digits.
+    r"""A relative difference in percent, with three digits and a space that does not break.
 
     >>> percent(0.0121), percent(-0.1816), percent(1.3831), percent(0.0)
-    ('+1.21 %', '-18.2 %', '+138 %', '0 %')
+    ('+1.21\xa0%', '-18.2\xa0%', '+138\xa0%', '0\xa0%')
     """
-    return f"{_number(fraction)} %"
+    return f"{_number(fraction)}\u00a0%"
 
 
 def rate_line(rate: float, limit: RateLimit) -> str:
@@ -55,7 +55,7 @@ def _number(fraction: float) -> str:
 
 def _table_row(row: PlanRow, recommended: bool, losses: bool) -> dict[str, str]:
     ends = (_number(row.behind_low), _number(row.behind_high))
-    span = "–" if recommended or ends[0] == ends[1] else f"{ends[0]} to {ends[1]} %"
+    span = "–" if recommended or ends[0] == ends[1] else f"{ends[0]} to {ends[1]}\u00a0%"
     loss = {} if not losses else {"loss": "–" if row.loss is None else f"{row.loss:.4g}"}
     return {
         "schedule": row.name,
