@@ -10,6 +10,8 @@ from eigencurve.studio import texts
 from eigencurve.studio.launch import APP
 
 SMALL = {"epochs": "10", "steps_per_epoch": "50"}
+# A spectrum of the zoo without measured noise or start, so the page has a slider for the noise.
+UNMEASURED = "resnet18_cifar10"
 
 
 def opened(**params):

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from tests.studio.drawn import losses_of
-from tests.studio.opened import losses, opened, plan_table, shown, tables, with_verdict
+from tests.studio.drawn import losses_of, view_of
+from tests.studio.opened import UNMEASURED, losses, opened, plan_table, shown, tables, with_verdict
 
 import eigencurve as ec
 from eigencurve.planning import subject
@@ -16,16 +16,18 @@ from eigencurve.studio.state import KINDS, Settings
 
 @pytest.fixture(scope="module")
 def page():
-    return opened()
+    return opened(zoo=UNMEASURED)
 
 
 def test_opens_with_numbers_and_without_messages(page):
     assert not page.exception
     assert not page.error
     assert next(metric.label for metric in page.metric) == "Condition number κ"
-    assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50))
+    settings = Settings(zoo=UNMEASURED, epochs=10, steps_per_epoch=50)
+    assert losses(page) == losses_of(settings)
     assert len(page.get("plotly_chart")) == 3
-    assert 1 + 19 in [len(table) for table in tables(page) if table[0][0] == "eigenvalues"]
+    intervals = view_of(settings).curves.intervals
+    assert [len(table) for table in tables(page) if table[0][0] == "eigenvalues"] == [1 + len(intervals)]
     assert "ec.eigencurve(spectrum, total_steps=500" in page.code[-1].value
     shown = [caption.value for caption in page.caption]
     assert "Noise: assumed, σ² = 10,000; measure it with `eigencurve estimate --noise`" in shown
@@ -34,13 +36,13 @@ def test_opens_with_numbers_and_without_messages(page):
 
 def test_opens_with_the_verdict_and_a_moved_slider_changes_it(page):
     with_verdict(page)
-    first = ec.plan("resnet20_cifar10", total_steps=500, lr=0.1)
+    first = ec.plan(UNMEASURED, total_steps=500, lr=0.1)
     assert first.verdict in shown(page)
     assert plan_table(page)[1:] == [list(row.values()) for row in table_rows(first)]
     assert next(tables(page)) == plan_table(page)
     assert all(sentence in shown(page) for sentence in first.notes)
     page.select_slider(key="set_noise").set_value(1.0).run()
-    second = ec.plan("resnet20_cifar10", total_steps=500, lr=0.1, noise=1.0)
+    second = ec.plan(UNMEASURED, total_steps=500, lr=0.1, noise=1.0)
     with_verdict(page)
     assert second.verdict in shown(page)
     assert first.verdict not in shown(page)
@@ -68,9 +70,10 @@ def test_every_rate_has_its_limit_and_every_chart_its_rate():
 def test_an_unsettled_estimate_has_a_notice():
     name = "googlenet_cifar10_narrow16"
     known = subject.zoo_subject(name)
-    assert "has not settled" in known.measurement.doubt
+    assert "has not settled (100 products" in known.measurement.doubt
     assert known.measurement.doubt in shown(opened(zoo=name))
-    assert "has not settled" not in shown(opened())
+    assert not subject.zoo_subject("resnet20_cifar10").measurement.doubt
+    assert "has not settled (" not in shown(opened())
 
 
 def test_the_best_classic_schedules_are_shown_by_default(page):
@@ -135,9 +138,9 @@ def test_a_redraw_builds_its_problem_once_and_reads_the_zoo_once(monkeypatch):
     monkeypatch.setattr(view, "quadratic_of", lambda *a, **k: problems.append(a) or build(*a, **k))
     monkeypatch.setattr(subject, "zoo_file", lambda name: files.append(name) or read(name))
     subject._zoo_file.cache_clear()
-    page = opened(best="1")
+    page = opened(zoo=UNMEASURED, best="1")
     assert len(problems) == 1
     page.select_slider(key="set_noise").set_value(1.0).run()
     assert not page.exception
     assert len(problems) == 2
-    assert files == ["resnet20_cifar10"]
+    assert files == [UNMEASURED]

@@ -2,7 +2,7 @@ import pytest
 from tests.spectrum.test_noise import noise
 from tests.spectrum.test_start import START
 from tests.studio.drawn import losses_of
-from tests.studio.opened import losses, opened, settings_of
+from tests.studio.opened import UNMEASURED, losses, opened, settings_of
 
 from eigencurve.planning import subject
 from eigencurve.planning.inputs import ASSUMED_NOISE
@@ -18,11 +18,11 @@ def messages(page):
 
 
 def test_a_moved_slider_shows_the_librarys_numbers():
-    page = opened()
+    page = opened(zoo=UNMEASURED)
     page.select_slider(key="set_noise").set_value(0.0).run()
     page.select_slider(key="set_beta").set_value(1.0).run()
     assert not page.exception
-    settings = Settings(epochs=10, steps_per_epoch=50, noise=0.0, beta=1.0)
+    settings = Settings(zoo=UNMEASURED, epochs=10, steps_per_epoch=50, noise=0.0, beta=1.0)
     assert losses(page) == losses_of(settings)
     assert settings_of(page) == to_params(settings)
 
@@ -115,7 +115,7 @@ def test_a_bad_address_has_messages_and_defaults():
     assert len(messages(page)) == 3
     assert "![x]" not in "".join(messages(page))  # what the address says is text, not an image
     assert losses(page) == losses_of(Settings(epochs=10, steps_per_epoch=50))
-    page.select_slider(key="set_noise").set_value(1.0).run()
+    page.select_slider(key="set_beta").set_value(1.0).run()
     assert not messages(page)
 
 
