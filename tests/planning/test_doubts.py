@@ -21,9 +21,10 @@ def test_an_estimate_that_has_not_settled():
 
 
 def test_a_run_far_shorter_than_the_condition_number():
-    assert doubts(Subject("mine", TWO, 0.0), 11) == ()
-    (sentence,) = doubts(Subject("mine", TWO, 0.0), 5)
-    assert sentence.startswith("The run is 200 times shorter than the condition number")
+    assert doubts(law_subject(1.5, 1e6), 1000) == ()
+    (sentence,) = doubts(law_subject(1.5, 1e6), 50)
+    assert "20,000 times shorter than the condition number" in sentence
+    assert "Set a final rate" in sentence
 
 
 def test_the_exponent_of_a_spectrum_that_no_law_fits():

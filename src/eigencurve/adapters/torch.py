@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -273,10 +274,15 @@ def torch_schedule(
 
     Returns:
         The schedule, ready for :class:`ScheduleLR`, and the estimate behind it.
+
+    Warns:
+        UserWarning: The estimate has not settled, or the run is too short for the curve to decay.
     """
     total = whole_steps("torch_schedule", "total_steps", total_steps, minimum=1)
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(HessianOperator(model, loss_fn, batches, microbatch=microbatch), settings)
+    if estimate.doubt:
+        warnings.warn(f"torch_schedule: {estimate.doubt} Pass a larger 'num_steps'.", stacklevel=2)
     return schedule_of(estimate, lr, min_lr, beta), estimate
 
 

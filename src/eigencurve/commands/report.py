@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import command_line, require_writable, write
+from eigencurve.commands.output import command_line, require_writable, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import optional_subject
+from eigencurve.planning.doubts import doubts
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import momentum_of, optimizer_of
+from eigencurve.planning.limits import momentum_of, optimizer_of, rate_limit
+from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
 from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import Panel, panels_of
@@ -64,10 +66,10 @@ def report(
       eigencurve report resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
-    require_writable([output], (".html", ".htm"), force)
     subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
+    require_writable([output], (".html", ".htm"), force)
     panels = [] if store is None else _panels(store)
     recipe = comparison = answer = None
     if subject is not None:
@@ -76,9 +78,11 @@ def report(
         inputs = inputs_of(subject, noise, initial_error, batch_size)
         optimizer = optimizer_of(subject)
         inertia = momentum_of(optimizer, momentum or None)
+        warn(doubts(subject, total if min_lr is None else None, optimizer))
         answer = plan_from_subject(subject, total, optimizer, inputs, inertia, nesterov, lr, max_lr, rise)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         peak = answer.rates.best if lr is None else lr
+        typer.echo(rate_line(peak, rate_limit(subject, optimizer, inertia, nesterov)), err=True)
         recipe = Recipe(
             "eigencurve", total, peak, subject, rise, settings, subject.weight_decay, answer.momentum,
             nesterov and answer.momentum > 0, optimizer=optimizer,

@@ -55,6 +55,15 @@ class SavedRun:
     num_rows: int
 
 
+def saved_steps(path: str | os.PathLike[str]) -> int:
+    """The number of steps in a checkpoint, of all probes; 0 if the file does not exist or cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return int(archive["lengths"].sum()) + len(archive["alphas"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return 0
+
+
 class CheckpointFile:
     """The checkpoint of one call of ``estimate_spectrum``, or of another function that runs Lanczos.
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from eigencurve.planning.limits import metric_of
 from eigencurve.planning.subject import Subject
+from eigencurve.schedules.eigencurve import curve_of, decay_doubt
 from eigencurve.spectrum.power_law import PowerLaw, fitted_law
-
-# A run this many times shorter than the condition number leaves the flat directions where they start.
-FAR_SHORTER = 100.0
 
 
 def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | None = None) -> tuple[str, ...]:
@@ -15,18 +13,18 @@ def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | No
 
     Args:
         subject: Spectrum, with what is known about its measurement.
-        total_steps: Number of steps of the run that it is used for, if known.
+        total_steps: Number of steps of an Eigencurve schedule without a final rate, if there is one.
         optimizer: Optimizer of that run, if it matters: ``"sgd"``, ``"adam"`` or ``"adamw"``.
 
     >>> from eigencurve.planning.subject import law_subject
-    >>> for sentence in doubts(law_subject(alpha=1.5, kappa=1e6), total_steps=1000):
+    >>> for sentence in doubts(law_subject(alpha=1.5, kappa=1e6), total_steps=50):
     ...     print(sentence)
-    The run is 1,000 times shorter than the condition number, so the flat directions hardly move: check the schedule with `eigencurve plan`, or train longer.
+    The run of 50 steps is 20,000 times shorter than the condition number, so its Eigencurve schedule only falls to 91 % of its first rate. Set a final rate (min_lr), or ask `plan`.
     """  # noqa: E501 -- one line of output
     found = (
         settling_doubt(subject),
         "" if total_steps is None else length_doubt(subject, total_steps),
-        subject.raw.doubt if isinstance(subject.raw, PowerLaw) else "",
+        exponent_doubt(subject) if isinstance(subject.raw, PowerLaw) else "",
         "" if optimizer is None else metric_doubt(subject, optimizer),
     )
     return tuple(sentence for sentence in found if sentence)
@@ -38,14 +36,9 @@ def settling_doubt(subject: Subject) -> str:
 
 
 def length_doubt(subject: Subject, total_steps: int) -> str:
-    """A sentence if the run is far shorter than the condition number, else an empty string."""
-    ratio = subject.spectrum.kappa / total_steps
-    if ratio < FAR_SHORTER:
-        return ""
-    return (
-        f"The run is {ratio:,.0f} times shorter than the condition number, so the flat directions hardly move: check "
-        "the schedule with `eigencurve plan`, or train longer."
-    )
+    """A sentence if the run is so short that its Eigencurve schedule hardly decays, else an empty string."""
+    spectrum = subject.spectrum
+    return "" if spectrum.kappa <= 1 else decay_doubt(curve_of(subject.prepared, total_steps, lr=1.0), spectrum.kappa)
 
 
 def exponent_doubt(subject: Subject) -> str:
@@ -67,7 +60,10 @@ def metric_doubt(subject: Subject, optimizer: str) -> str:
     if isinstance(subject.raw, PowerLaw):
         return ""
     if optimizer == "sgd" and metric:
-        return f"The spectrum is that in the metric of {metric}, not for SGD: measure it without --optimizer-state."
+        return (
+            f"The spectrum is that in the metric of {metric}, not for SGD: plan for {metric}, or measure it without "
+            "--optimizer-state."
+        )
     if optimizer != "sgd" and not metric:
         return (
             f"The spectrum is that of the plain Hessian, not in the metric of {optimizer}: measure it with "

@@ -96,7 +96,10 @@ def momentum_of(optimizer: str, momentum: float | None) -> float:
     """The momentum of a run: the given one, or by default β₁ = 0.9 for Adam and 0 for SGD."""
     if momentum is None:
         return 0.0 if optimizer == "sgd" else BETA1
-    return momentum
+    value = _check.at_least("rate_limit", "momentum", momentum, 0.0)
+    if value >= 1:
+        _check.refuse("rate_limit", "momentum", "< 1", value)
+    return value
 
 
 def _times(ratio: float) -> str:

@@ -96,7 +96,12 @@ class MeasurementRecord:
         """The reason for stopping, as a sentence."""
         return {
             "settled": f"the schedule changed by {self.moved:.2%} over the last quarter of the steps",
-            "num_steps": f"all steps were used; the schedule still changed by {self.moved:.2%} over the last quarter",
+            "num_steps": "all steps were used; "
+            + (
+                f"the schedule still changed by {self.moved:.2%} over the last quarter"
+                if math.isfinite(self.moved)
+                else "too few to tell how much the schedule still changes"
+            ),
             "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
 
@@ -123,15 +128,19 @@ class MeasurementRecord:
         counted = f", {len(self.counted)} counted" if len(self.counted) else ""
         return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How the spectrum was measured, without the shares of the octaves."""
         duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
             f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
-            f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
-        )
+        ).rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.summary}\nshare per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
 
 
 def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:

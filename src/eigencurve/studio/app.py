@@ -10,7 +10,7 @@ import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
 from eigencurve.planning.answer import Plan
-from eigencurve.planning.doubts import metric_doubt, settling_doubt
+from eigencurve.planning.doubts import length_doubt, metric_doubt, settling_doubt
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
@@ -83,15 +83,22 @@ def _page(settings: Settings, subject: Subject, limit: RateLimit) -> None:
     best = _searches().ask(*question) if settings.best else None
     curves = curves_view(settings, subject, best)
     _rates(curves, settings, limit)
+    if "eigencurve" in settings.schedules and settings.min_lr is None:
+        _warn(length_doubt(subject, settings.total_steps))
     plain = rate_limit(subject, "sgd", settings.momentum, settings.nesterov)
     _losses(loss_view(*question, curves.compared, settings.scale), settings, plain)
-    if doubt := metric_doubt(subject, "sgd"):
-        st.warning(texts.plain(doubt))
+    _warn(metric_doubt(subject, "sgd"))
     for line in inputs_of(subject, settings.noise).lines:
         st.caption(line)
     if settings.best and best is None:
         _wait(*question)
     _take(curves, settings)
+
+
+def _warn(doubt: str) -> None:
+    """Draw a doubt, if there is one."""
+    if doubt:
+        st.warning(texts.with_commands(doubt))
 
 
 @st.cache_resource
@@ -134,8 +141,7 @@ def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
     st.caption(f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
-    if doubt := settling_doubt(subject):
-        st.warning(texts.plain(doubt))
+    _warn(settling_doubt(subject))
 
 
 def _rates(view: CurvesView, settings: Settings, limit: RateLimit) -> None:

@@ -6,12 +6,24 @@ import math
 from collections.abc import Sequence
 
 from eigencurve.figures.rates import MOST_INTERVALS, rates_figure
+from eigencurve.planning.doubts import length_doubt
 from eigencurve.planning.labels import LABELS
 from eigencurve.planning.limits import RateLimit
 from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.snippets import snippet
-from eigencurve.report.page import Markup, Section, code_block, facts, figure, note, paragraph, side_by_side, table
+from eigencurve.report.page import (
+    Markup,
+    Section,
+    code_block,
+    facts,
+    figure,
+    note,
+    paragraph,
+    side_by_side,
+    table,
+    with_commands,
+)
 from eigencurve.report.svg import inline_svg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
@@ -44,6 +56,7 @@ def schedule_section(recipe: Recipe, limit: RateLimit | None = None) -> Section:
             " schedules with the same peak rate."
         ),
         *([] if limit is None else [_rate(recipe.lr, limit)]),
+        *(note(*with_commands(doubt)) for doubt in _doubts(recipe)),
         facts(_facts(schedule)),
         _figures(recipe, _ends(schedule, body)),
     ]
@@ -56,6 +69,14 @@ def schedule_section(recipe: Recipe, limit: RateLimit | None = None) -> Section:
 def _rate(lr: float, limit: RateLimit) -> Markup:
     """The peak rate and the limit of stability; a warning if the rate is above it."""
     return (paragraph if limit.allows(lr) else note)(rate_line(lr, limit))
+
+
+def _doubts(recipe: Recipe) -> list[str]:
+    """A sentence if an Eigencurve schedule without a final rate hardly decays."""
+    if recipe.kind != "eigencurve" or recipe.subject is None or recipe.settings.get("min_lr") is not None:
+        return []
+    doubt = length_doubt(recipe.subject, recipe.total_steps - recipe.warmup_steps)
+    return [doubt] if doubt else []
 
 
 def _facts(schedule: Schedule) -> list[tuple[str, str]]:
