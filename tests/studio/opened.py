@@ -26,7 +26,7 @@ def tables(page):
     for block in page.get("html"):
         rows = re.findall("<tr[^>]*>(.*?)</tr>", block.proto.body)
         if rows:
-            yield [[unescape(cell) for cell in re.findall("<t[hd]>(.*?)</t[hd]>", row)] for row in rows]
+            yield [[unescape(cell) for cell in re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in rows]
 
 
 def losses(page):

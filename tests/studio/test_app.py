@@ -52,10 +52,11 @@ def test_opens_with_the_verdict_and_a_moved_slider_changes_it(page):
 def test_every_rate_has_its_limit_and_every_chart_its_rate():
     page, known = opened(), subject.zoo_subject("resnet20_cifar10")
     limit = rate_limit(known)
-    assert shown(page).count(limit.about(0.1)) == 2
+    assert f":material/warning: {limit.about(0.1)}." in shown(page)
+    assert f":material/warning: Peak rate {limit.about(0.1)}." in shown(page)
     assert f"at its own best peak rate, up to {limit.rate:.3g}" in shown(page)
     page.number_input(key="set_lr").set_value(0.005).run()
-    assert limit.about(0.1) not in shown(page)
+    assert f":material/warning: {limit.about(0.1)}." not in shown(page)
     assert f"Peak rate 0.005; {limit}." in shown(page)
     assert "Largest stable rate 2/L" in shown(page)
     page.radio(key="set_scale").set_value("theory").run()

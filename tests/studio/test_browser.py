@@ -75,7 +75,8 @@ def test_opens_with_the_verdict_and_another_noise_changes_it(page):
     page.until(lambda: page.verdict() == before, "the verdict")
     assert all(sentence.replace("`", "") in page.text() for sentence in _plan(SMALL).notes)
     limit = rate_limit(subject_of(SMALL))
-    assert page.text().count(limit.about(SMALL.lr)) == 2
+    assert f"\n{limit.about(SMALL.lr)}." in page.text()
+    assert f"\nPeak rate {limit.about(SMALL.lr)}." in page.text()
     page.press("noise", Keys.ARROW_RIGHT)
     page.until(lambda: page.verdict() == after, "the verdict at the new noise")
 

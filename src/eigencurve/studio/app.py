@@ -151,7 +151,8 @@ def _rates(view: CurvesView, settings: Settings, limit: RateLimit) -> None:
     st.caption(texts.RATES)
     if view.intervals:
         with st.expander(f"The {len(view.intervals)} intervals of Eigencurve"):
-            st.html(html_table([_interval_row(interval, settings) for interval in view.intervals]))
+            rows = [_interval_row(interval, settings) for interval in view.intervals]
+            st.html(html_table(rows, minor=("share of all", "share of the run")))
 
 
 def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
@@ -173,7 +174,7 @@ def _losses(losses: LossView, settings: Settings, limit: RateLimit) -> None:
         about_rate(texts.COMPARED_AT[settings.scale].format(rate=losses.max_lr, half=losses.max_lr / 2, limit=limit))
     axis_control()
     show_chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
-    st.html(html_table([_loss_row(row) for row in losses.rows]))
+    st.html(html_table([_loss_row(row) for row in losses.rows], minor=("bias", "variance")))
     if any(row.diverges for row in losses.rows):
         st.warning(texts.DIVERGES.format(formula=limit.formula, limit=limit.rate))
     if losses.bound is None:
