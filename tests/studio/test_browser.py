@@ -75,8 +75,9 @@ def test_opens_with_the_verdict_and_another_noise_changes_it(page):
     page.until(lambda: page.verdict() == before, "the verdict")
     assert all(sentence.replace("`", "") in page.text() for sentence in _plan(SMALL).notes)
     limit = rate_limit(subject_of(SMALL))
-    assert f"\n{limit.about(SMALL.lr)}." in page.text()
-    assert f"\nPeak rate {limit.about(SMALL.lr)}." in page.text()
+    about = f"{limit.about(SMALL.lr)}."
+    page.until(lambda: about in page.all('[data-testid="stSidebar"]')[0].text, "the limit next to the rate")
+    page.until(lambda: f"Peak rate {about}" in page.text(), "the limit above the curves")
     page.press("noise", Keys.ARROW_RIGHT)
     page.until(lambda: page.verdict() == after, "the verdict at the new noise")
 
