@@ -34,7 +34,9 @@ import torch
 
 def problem():
     x = torch.diag(torch.tensor([1.0, 2.0, 4.0, 8.0]))
-    return torch.nn.Linear(4, 1, bias=False), torch.nn.MSELoss(), (x, torch.zeros(4, 1))
+    model = torch.nn.Linear(4, 1, bias=False)
+    torch.nn.init.constant_(model.weight, 0.5)
+    return model, torch.nn.MSELoss(), (x, torch.zeros(4, 1))
 
 def broken():
     raise KeyError("labels")

@@ -261,15 +261,14 @@ def test_the_limit_of_stability_is_that_of_the_optimizer(kind, settings, limit):
 
 
 @pytest.mark.usefixtures("here")
-def test_facts_without_an_optimizer(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["eigencurve", *WORDS, "--lr", "0.5", "--steps", "7"])
+def test_facts_without_an_optimizer():
     shown = run(*WORDS, "-o", "a.npz").stdout
     assert "(T = 39,100, the default; pass --steps)" in shown
     assert "stability" not in shown
     p = ec.prepare(ec.load_spectrum("a.npz"), 1e-3)
     shown = run(*WORDS, "-o", "b.npz", "--lr", "0.5", "--steps", "7").stdout
     assert f"stability: λ1 = {p.L:.4g}, threshold at lr=0.5 is 4" in shown
-    assert "--lr 0.5 --steps 7 --num-steps 120 --force" in shown
+    assert "next: eigencurve plan b.npz --steps 7 --lr 0.5" in shown
 
 
 @pytest.mark.usefixtures("here")

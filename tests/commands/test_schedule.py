@@ -78,7 +78,8 @@ def test_figures_are_of_the_kind_that_their_name_says(here):
         assert (here / f"f.{end}").read_bytes().startswith(head)
 
 
-def test_without_a_rate_half_the_largest_stable_one_is_used(here):
+@pytest.mark.usefixtures("here")
+def test_without_a_rate_half_the_largest_stable_one_is_used():
     limit = 2 / ec.load_spectrum("positive.txt").L
     found = run("schedule", "positive.txt", "--steps", "50", "--json")
     assert json.loads(found.stdout)["lr"] == pytest.approx(limit / 2)
@@ -87,7 +88,8 @@ def test_without_a_rate_half_the_largest_stable_one_is_used(here):
     assert json.loads(fast.stdout)["lr"] == pytest.approx(1.9 * limit / 2)
 
 
-def test_a_rate_above_the_limit_is_pointed_out_in_one_line(here):
+@pytest.mark.usefixtures("here")
+def test_a_rate_above_the_limit_is_pointed_out_in_one_line():
     limit = 2 / ec.load_spectrum("positive.txt").L
     shown = run("schedule", "positive.txt", "--steps", "50", "--lr", str(20 * limit)).stdout.splitlines()[0]
     assert f"is 20 times the stability limit 2/L = {limit:.3g} of this spectrum" in shown

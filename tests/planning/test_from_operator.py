@@ -33,7 +33,7 @@ def test_given_noise_is_not_measured(operator):
 
 
 def test_the_batch_size_is_needed(operator):
-    with pytest.raises(ValueError, match="'batch_size' must be given with the Hessian of a model.*or pass 'noise'"):
+    with pytest.raises(ValueError, match=r"'batch_size' must be given with the Hessian of a model.*or pass 'noise'"):
         ec.plan(operator, total_steps=100)
 
 

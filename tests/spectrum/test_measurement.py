@@ -143,3 +143,19 @@ def test_a_settled_file_is_loaded_without_one(tmp_path):
     for name, changes in {"a": {}, "b": {"reason": "num_steps", "moved": 0.04}, "c": {"reason": "exact"}}.items():
         ec.save_spectrum(S, tmp_path / f"{name}.npz", record(**changes))
         assert ec.load_spectrum(tmp_path / f"{name}.npz") == S
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"octaves": OctaveShares(np.array([0]), np.array([0.1]), np.array([1.0]), np.array([math.nan]))},
+        {"nodes": np.array([math.inf])},
+        {"reason": "tired"},
+        {"alphas": (np.array([1.0, math.nan]), np.array([4.0, 5.0]))},
+    ],
+)
+def test_what_would_not_load_is_not_saved(suffix, changes, tmp_path):
+    with pytest.raises(ValueError, match="save_spectrum: 'measurement' must be complete and finite, got"):
+        ec.save_spectrum(S, tmp_path / f"s{suffix}", record(**changes))
+    assert list(tmp_path.iterdir()) == []

@@ -69,13 +69,14 @@ def report(
     subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
-    require_writable([output], (".html", ".htm"), force)
-    panels = [] if store is None else _panels(store)
-    recipe = comparison = answer = None
     if subject is not None:
         total = options.total_steps(steps, epochs, steps_per_epoch)
         rise = options.warmup_steps(warmup, total)
         inputs = inputs_of(subject, noise, initial_error, batch_size)
+    require_writable([output], (".html", ".htm"), force)
+    panels = [] if store is None else _panels(store)
+    recipe = comparison = answer = None
+    if subject is not None:
         optimizer = optimizer_of(subject)
         inertia = momentum_of(optimizer, momentum or None)
         warn(doubts(subject, total if min_lr is None else None, optimizer))
@@ -93,9 +94,7 @@ def report(
 
 
 def _panels(path: Path) -> list[Panel]:
-    if not path.exists():
-        raise FileNotFoundError(2, "no such file", str(path))
-    found = panels_of(Store(path))
+    found = panels_of(Store(path, read_only=True))
     if not found:
         raise ValueError(f"{path} contains no finished runs.")
     return found

@@ -150,6 +150,7 @@ def schedule(
     typed = {name: text for name, text in {**lengths, "milestones": milestones}.items() if text is not None}
     if nesterov and not momentum:
         raise ValueError("--nesterov needs --momentum.")
+    sentences: list[str] = []
     if load is not None:
         if given or typed or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
             raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
@@ -158,7 +159,7 @@ def schedule(
         if lr is not None:
             raise ValueError("--load cannot be combined with --lr: the file holds the rates.")
         if momentum:
-            warn([LOADED.format(load, momentum, 1 / (1 - momentum))])
+            sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
         rates = ""
     else:
         total = options.total_steps(steps, epochs, steps_per_epoch)
@@ -177,9 +178,10 @@ def schedule(
         )  # fmt: skip
         rates = "" if limit is None else _rates_line(lr, limit)
         if subject is not None:
-            warn(doubts(subject, total if source.kind == "eigencurve" and min_lr is None else None))
+            sentences = [*doubts(subject, total if source.kind == "eigencurve" and min_lr is None else None)]
     program = snippet(code or "torch", source)
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
+    warn(sentences)
     contents = [_content(source.schedule, path, program) for path in files]
     if form == "code" and any(path.suffix.lower() == ".py" for path in files):
         form = "text"  # the code is written to the file instead

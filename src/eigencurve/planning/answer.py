@@ -37,6 +37,9 @@ class PlanRow:
     behind_low: float
     behind_high: float
 
+    def __repr__(self) -> str:
+        return f"PlanRow({self.name}, behind={self.behind:+.2%}, {type(self.schedule).__name__})"
+
 
 @dataclass(frozen=True)
 class PlanInput:

@@ -75,6 +75,11 @@ class SpectrumDescription:
             for i, lower, share, error in zip(octaves.index, octaves.lower, octaves.share, errors, strict=True)
         ]
 
+    def __repr__(self) -> str:
+        return (
+            f"SpectrumDescription({self.num_nodes:,} nodes, kappa={self.kappa:.4g}, {len(self.octaves.index)} octaves)"
+        )
+
 
 def describe_spectrum(
     prepared: Spectrum, fraction_negative: float, measured: OctaveShares | None = None

@@ -36,6 +36,9 @@ class OctaveShares:
         rows = zip(self.index, self.lower, self.share, self.error, strict=True)
         return "\n".join(f"  {i:>3}  from {low:<9.3g} {share:>9.3e} +- {error:.1e}" for i, low, share, error in rows)
 
+    def __repr__(self) -> str:
+        return f"OctaveShares({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False)
 class MeasurementRecord:
