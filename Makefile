@@ -44,7 +44,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo ## measure a small network, compute its schedule, and compare it with four others
+demo: $(VENV)/.demo ## measure a small network, get a recommended schedule, and race it against the usual ones
 	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
