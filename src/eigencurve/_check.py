@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Any, NoReturn
 
 import numpy as np
 
 from eigencurve._arrays import Array
+
+# Least likeness of a word to an option that is suggested instead.
+NEAR = 0.7
 
 
 def shown(value: object) -> str:
@@ -80,10 +83,28 @@ def last_rate(function: str, value: Any, lr: float) -> float:
 def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> str:
     """``value``, if it is one of ``options``."""
     if value not in options:
-        close = get_close_matches(str(value), options, n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else ""
-        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value, remedy)
+        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value, suggestion(value, options))
     return str(value)
+
+
+def suggestion(value: Any, options: Sequence[str]) -> str:
+    """``"Did you mean 'cosine'?"`` with the option that is nearest to ``value``, or "" if none is near.
+
+    An option is also near if its beginning is, because long names are often cut short.
+
+    >>> suggestion("Cosin", ["linear", "cosine_power"])
+    "Did you mean 'cosine_power'?"
+    """
+    if not isinstance(value, str) or not value or not options:
+        return ""
+    word = value.lower()
+    nearness = [max(_likeness(word, name.lower()), _likeness(word, name.lower()[: len(word)])) for name in options]
+    best = max(nearness)
+    return f"Did you mean {options[nearness.index(best)]!r}?" if best >= NEAR else ""
+
+
+def _likeness(first: str, second: str) -> float:
+    return SequenceMatcher(None, first, second).ratio()
 
 
 def vector(function: str, argument: str, values: Any) -> Array:

@@ -146,7 +146,7 @@ ENTRIES = (
         "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
-        "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",
+        "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),
     Entry(

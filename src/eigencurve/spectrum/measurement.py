@@ -49,10 +49,12 @@ class MeasurementRecord:
         moved: Change of the schedule over the last quarter of the steps, as the largest |ln f'/f|.
         weight_decay, total_steps: Weight decay and number of training steps for which ``octaves``, ``moved`` and
             ``across`` hold.
-        seconds: Duration of the measurement.
+        seconds: Duration of the measurement; 0 if unknown.
         made_by: Command and versions, or an empty string if unknown.
         counted: Eigenvalues that were found one by one; each has weight 1/d, without sampling error.
-        across: Typical distance between the schedules of two probes, as the largest |ln f/g|; NaN if unknown.
+        across: Typical distance between the schedules of two such measurements with other probes, as the largest
+            |ln f/g|, predicted from the standard errors of the octaves; NaN if unknown.
+        between: Largest |ln f/g| between the schedules of single probes of this measurement; NaN with one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian
             or Gauss-Newton matrix itself.
     """
@@ -72,7 +74,20 @@ class MeasurementRecord:
     made_by: str = ""
     counted: Array = field(default_factory=lambda: frozen(np.zeros(0)))
     across: float = math.nan
+    between: float = math.nan
     preconditioner: str = ""
+
+    @property
+    def num_probes(self) -> int:
+        """Number of random probes."""
+        return len(self.alphas)
+
+    @property
+    def errors(self) -> str:
+        """The error of the schedule along one probe and across probes, in one line."""
+        along = "along one probe unknown" if math.isinf(self.moved) else f"along one probe {self.moved:.2%}"
+        across = "across probes unknown" if math.isnan(self.across) else f"across probes {self.across:.2%}"
+        return f"{along}, {across}"
 
     @property
     def why(self) -> str:
@@ -88,12 +103,20 @@ class MeasurementRecord:
         if math.isnan(self.across):
             return ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
-        return f"{counted}another probe would change the schedule by about {self.across:.2%}\n"
+        another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
+        between = "" if math.isnan(self.between) else f"; single probes differ by up to {self.between:.2%}"
+        return f"{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
+
+    def __repr__(self) -> str:
+        probes = f", {self.num_probes} probes" if self.num_probes > 1 else ""
+        counted = f", {len(self.counted)} counted" if len(self.counted) else ""
+        return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
     def __str__(self) -> str:
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
-            f"{metric}{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
+            f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
             f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
@@ -113,7 +136,7 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "reason": measurement.reason, "moved": measurement.moved if math.isfinite(measurement.moved) else -1.0,
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
         "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
-        "across": -1.0 if math.isnan(measurement.across) else measurement.across,
+        "across": _number(measurement.across), "between": _number(measurement.between),
         "preconditioner": measurement.preconditioner,
     }  # fmt: skip
 
@@ -141,8 +164,9 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
-        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last three
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last four
         across=_known(fields.get("across", -1.0)),
+        between=_known(fields.get("between", -1.0)),
         preconditioner=str(fields.get("preconditioner", "")),
     )
 
@@ -152,6 +176,11 @@ def _octaves(fields: Mapping[str, Any]) -> OctaveShares:
     if len({len(column) for column in columns}) > 1:
         raise ValueError("the columns of the octaves have different lengths")
     return OctaveShares(columns[0].astype(np.int64), *columns[1:])
+
+
+def _number(value: float) -> float:
+    """A number, or -1 if it is unknown; JSON has no NaN."""
+    return -1.0 if math.isnan(value) else value
 
 
 def _known(value: Any) -> float:

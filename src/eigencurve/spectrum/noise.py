@@ -82,7 +82,7 @@ class NoiseEstimate:
         num_samples: Number of sign vectors.
         num_products: Number of Hessian-vector products.
         num_examples: Number of examples m that the noise was measured on.
-        seconds: Duration of the measurement.
+        seconds: Duration of the measurement; 0 if unknown.
     """
 
     octaves: OctaveNoise
@@ -147,6 +147,7 @@ class NoiseEstimate:
         return f"critical batch size: {size:.3g} +- {size * error / self.gradient_curvature:.1g} examples"
 
     def __str__(self) -> str:
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         samples = f"{self.num_samples} sign vector{'s' if self.num_samples > 1 else ''}"
         law = (
             "the exponent of C ~ H^gamma is unknown: too few octaves with enough signal"
@@ -154,7 +155,7 @@ class NoiseEstimate:
             else f"C ~ H^gamma with gamma = {self.exponent:.2f} +- {self.exponent_error:.2f}"
         )
         return (
-            f"{self.num_products} products in {self.seconds:.1f} s, {samples}, {self.num_examples} examples\n"
+            f"{self.num_products} products{duration}, {samples}, {self.num_examples} examples\n"
             f"sigma^2 = {self.sigma2:.3e} +- {self.sigma2_error:.1e} for batches of {self.batch_size}; {law}\n"
             f"tr C = {self.trace:.3e} for one example, {self.trace / self.batch_size:.3e} for a batch; "
             f"tr(HC) = {self.trace_hc:.3e}\n"

@@ -30,4 +30,4 @@ def test_error_bars_for_another_weight_decay_are_not_shown():
 
 def test_assumed_and_unexplained_spectra_say_so():
     assert "assumed and not measured" in text_of(spectrum_section(law_subject(1.5, 1e3)))
-    assert "no error bars" in text_of(spectrum_section(zoo_subject("resnet20_cifar10")))
+    assert "no error bars" in text_of(spectrum_section(zoo_subject("resnet18_cifar10")))
