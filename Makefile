@@ -96,8 +96,8 @@ docs: $(VENV)/.docs ## build the documentation site in site/
 pictures: $(VENV)/.docs ## draw the figures of the documentation
 	$(BIN)/python docs/_make/pictures.py
 
-tape: ## record the command-line walkthrough in a fresh clone (minutes)
-	$(PYTHON) docs/_make/tape.py
+tape: ## record the command-line walkthroughs in a fresh clone (minutes)
+	$(PYTHON) -m docs._make.tape
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site
