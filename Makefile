@@ -59,16 +59,10 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
 	@touch $@
 
-bench: $(VENV)/.bench ## run the benchmarks; they print ratios
-	$(BIN)/python -m benchmarks.core
-	$(BIN)/python -m benchmarks.theory
-	$(BIN)/python -m benchmarks.forecast
-	$(BIN)/python -m benchmarks.ridge
-	$(BIN)/python -m benchmarks.sharpening
-	$(BIN)/python -m benchmarks.noise
-	$(BIN)/python -m benchmarks.counting
-	$(BIN)/python -m benchmarks.studio
-	$(BIN)/python -m benchmarks.reading
+bench: export OPENBLAS_NUM_THREADS := 1
+bench: export OMP_NUM_THREADS := 1
+bench: $(VENV)/.bench ## run the benchmarks and write results/benchmarks.md (half an hour on a quiet machine)
+	$(BIN)/python -m benchmarks
 	$(MAKE) bench-peers
 
 PEERS := .venv-peers

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import command_line, require_writable, write
+from eigencurve.commands.output import command_line, require_writable, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import optional_subject
+from eigencurve.planning.doubts import doubts
 from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.recipe import Recipe
 from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import Panel, panels_of
@@ -31,7 +33,7 @@ def report(
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
-    lr: Annotated[float, typer.Option(help="Initial learning rate; with --warmup, the peak rate.")] = 0.1,
+    lr: options.PeakRate = None,
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: determined by the curve.")] = None,
     warmup: options.Warmup = "0",
     beta: Annotated[float, typer.Option(help="Ratio of the group edges; 1 is the limit of fine groups.")] = 2.0,
@@ -61,18 +63,23 @@ def report(
       eigencurve report resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
-    require_writable([output], (".html", ".htm"), force)
     subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
     recipe = None
     if subject is not None:
         total = options.total_steps(steps, epochs, steps_per_epoch)
+        limit = rate_limit(subject, "sgd", momentum, nesterov)
+        rate = options.rate_or_half(lr, limit)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         recipe = Recipe(
-            "eigencurve", total, lr, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay,
+            "eigencurve", total, rate, subject, options.warmup_steps(warmup, total), settings, subject.weight_decay,
             momentum, nesterov,
         )  # fmt: skip
+    require_writable([output], (".html", ".htm"), force)
+    if subject is not None:
+        warn(doubts(subject, total if min_lr is None else None, "sgd"))
+        typer.echo(options.half_rate_line(limit) if lr is None else limit.about(lr), err=True)
     panels = [] if store is None else _panels(store)
     comparison = None
     if subject is not None:
@@ -83,9 +90,7 @@ def report(
 
 
 def _panels(path: Path) -> list[Panel]:
-    if not path.exists():
-        raise FileNotFoundError(2, "no such file", str(path))
-    found = panels_of(Store(path))
+    found = panels_of(Store(path, read_only=True))
     if not found:
         raise ValueError(f"{path} contains no finished runs.")
     return found

@@ -46,6 +46,9 @@ class DistributedOperator:
         """Product with ``vector``, summed over all processes."""
         return self._sum(self.operator(vector).mul_(self.operator.num_examples / self.num_examples))
 
+    def __repr__(self) -> str:
+        return f"DistributedOperator({self.operator!r})"
+
     def preconditioned_by(self, preconditioner: Optimizer | Diagonal) -> PreconditionedOperator:
         """Return this operator in the metric of an adaptive optimizer; see :meth:`HessianOperator.preconditioned_by`.
 

@@ -94,6 +94,9 @@ class CurvatureOperator(ABC):
         self._require_vector(vector)
         return self.fresh_product(vector, SEED, rebuild=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dim:,} parameters, {self.num_examples:,} examples)"
+
     def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step_factor: float = 1.0) -> Tensor:
         """The product with all random states set to ``seed`` first and, by default, with a new graph.
 
@@ -103,13 +106,34 @@ class CurvatureOperator(ABC):
             self._cached = None
         # The cube root of the rounding error balances it with the truncation error of a central difference.
         self._step = step_factor * float(torch.finfo(self.dtype).eps ** (1 / 3))
-        with undisturbed(self.model, self.mode, seed, self._generators, self.device):
+        drawn = None if self._graph_is_kept() else seed
+        with undisturbed(self.model, self.mode, drawn, self._generators, self.device):
             try:
                 return self._sum(vector)
             except (RuntimeError, NotImplementedError) as error:
                 if not any(text in str(error) for text in NO_DOUBLE_BACKWARD):
                     raise
                 return self._retry_with_plain_kernels(vector, error)
+
+    def losses_of_halves(self, seed: int) -> tuple[float, float, float] | None:
+        """Loss of the first microbatch, and the weighted mean and the sum of the losses of its two halves.
+
+        None if the microbatch cannot be split, or if the model does not accept a part of it.
+        """
+        with undisturbed(self.model, self.mode, seed, self._generators, self.device), torch.no_grad():
+            _, batch = next(iter(self._batches))
+            try:
+                sizes, halves = zip(*self._batches.halves(batch), strict=True)
+                whole, *parts = map(self._plain_loss, (batch, *halves))
+            except Exception:  # the checks that follow report what is wrong with the whole microbatch
+                return None
+        mean = sum(size * loss for size, loss in zip(sizes, parts, strict=True)) / sum(sizes)
+        return whole, mean, sum(parts)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some batch is cut into several microbatches."""
+        return self._batches.num_pieces > self._batches.num_batches
 
     @property
     def named_parameters(self) -> dict[str, nn.Parameter]:
@@ -192,14 +216,15 @@ class CurvatureOperator(ABC):
         """Build the graphs of one microbatch and return v -> Hv on it."""
 
     def _sum(self, vector: Tensor) -> Tensor:
-        total = torch.zeros_like(vector)
-        parts, slots = self._parts(vector), self._parts(total)
+        parts, total = self._parts(vector), None
         with twice_differentiable_kernels(self._plain_kernels, self.device):
             for index, (size, batch) in enumerate(self._batches):
-                product = self._product_on(batch, index)
-                for slot, part in zip(slots, product(parts), strict=True):
-                    slot.add_(part, alpha=size / self.num_examples)
-        return total
+                piece = torch.cat([part.reshape(-1) for part in self._product_on(batch, index)(parts)])
+                if self.num_pieces == 1:
+                    return piece
+                piece *= size / self.num_examples
+                total = piece if total is None else total.add_(piece)
+        return torch.zeros_like(vector) if total is None else total
 
     def _parts(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector in the parameters' shapes."""
@@ -212,15 +237,23 @@ class CurvatureOperator(ABC):
             return difference_product(lambda: self._gradient(batch, index), self._parameters, self._step)
         if self.num_pieces > 1:
             return self._linearise(batch, index)
-        state = [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
-        if self._cached is None or self._cached[0] != state:
+        if self._cached is None or not self._graph_is_kept():
             self._cached = None  # free the old graph before building the new one
-            self._cached = (state, self._linearise(batch, index))
+            self._cached = (self._parameter_state(), self._linearise(batch, index))
         return self._cached[1]
+
+    def _graph_is_kept(self) -> bool:
+        return self._cached is not None and self._cached[0] == self._parameter_state()
+
+    def _parameter_state(self) -> list[tuple[int, int]]:
+        return [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
 
     def _loss(self, batch: Any, index: int) -> Tensor:
         outputs = self._objective.outputs(self.model, batch)
         return self._checked_loss(self._objective.loss(outputs, batch), index)
+
+    def _plain_loss(self, batch: Any) -> float:
+        return float(self._objective.loss(self._objective.outputs(self.model, batch), batch))
 
     def _gradient(self, batch: Any, index: int) -> Sequence[Tensor]:
         return torch.autograd.grad(self._loss(batch, index), self._parameters, materialize_grads=True)
@@ -281,10 +314,12 @@ class HessianOperator(CurvatureOperator):
         count: Function that returns the number of examples over which the loss of a batch is the mean. The default is
             the leading dimension of the first tensor. For a language model, count the labels that are not ignored.
             Microbatches are weighted by their counts, and skipped if the count is zero.
-        check: Whether to spend three products on checking that products are deterministic and symmetric.
+        check: Whether to spend three products on checking that products are deterministic and symmetric, and one pass
+            on checking that the loss is a mean.
 
     Raises:
-        ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar; if
+        ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar, or the sum
+            over the batch; if
             products are random (active dropout, for example) or not symmetric; if the model has no double backward;
             or if batch norm in train mode meets microbatches.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
-from eigencurve.hessian.basis import dot
+from eigencurve.hessian.basis import dot, norm
 from eigencurve.hessian.lanczos import LinearOperator
 
 if TYPE_CHECKING:
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
 # The seed that every product starts from, and another one that must give the same product.
 SEED = 2110_14109
 OTHER_SEED = SEED + 1
+# A sum over the batch with a penalty, or with batch norm, differs from the sum of its halves by less than this share of
+# the difference between that sum and their mean.
+NEARLY_SUM = 0.25
 # Relative differences that rounding explains.
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: CurvatureOperator) -> float | None:
-    r"""Check on random u and v that Hv is reproducible and that u·Hv = v·Hu.
+    r"""Check that the loss is a mean, and on random u and v that Hv is reproducible and that u·Hv = v·Hu.
 
     The two computations of Hv start from different random states, which exposes active dropout. With finite
     differences, Hv is also computed with twice the step; the difference is the error estimate that is returned.
@@ -31,6 +35,7 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
     Raises:
         ValueError: If a check fails. The message names the check and the likely cause.
     """
+    _require_mean(operator)
     u, v = probe_vectors(operator)
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
@@ -53,13 +58,40 @@ def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
 def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
     """|u·Hv - v·Hu| of the products Hv and Hu, and the gap that rounding and a relative ``error`` can explain."""
     gap = abs(dot(u, product) - dot(v, other))
-    return gap, (TOLERANCE[u.dtype] + 3 * error) * (_norm(product) + _norm(other))
+    return gap, (TOLERANCE[u.dtype] + 3 * error) * (norm(product) + norm(other))
 
 
 def relative_size(difference: Tensor, reference: Tensor) -> float:
     """Norm of ``difference`` divided by the norm of ``reference``, unless that is zero."""
-    size = _norm(reference)
-    return _norm(difference) / size if size > 0 else _norm(difference)
+    size = norm(reference)
+    return norm(difference) / size if size > 0 else norm(difference)
+
+
+def _require_mean(operator: CurvatureOperator) -> None:
+    """Compare the loss of the first microbatch with the losses of its halves."""
+    losses = operator.losses_of_halves(SEED)
+    if losses is None:
+        return
+    allowed = TOLERANCE[operator.dtype] * max(map(abs, losses))
+    whole, mean, total = losses
+    if not math.isfinite(allowed) or abs(whole - mean) <= allowed:
+        return
+    if abs(whole - total) <= allowed:
+        got = f"a sum: {whole:.4g} for a batch, and {mean:.4g} on average for its halves"
+        _check.refuse(_name(operator), "loss_fn", "the mean over the batch", got, "Use reduction='mean'.")
+    if abs(whole - total) <= NEARLY_SUM * abs(total - mean):
+        warnings.warn(
+            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the losses of its halves add up to "
+            f"{total:.4g}, so 'loss_fn' seems to be a sum over the batch. Use its mean (reduction='mean').",
+            stacklevel=4,
+        )
+    elif operator.is_split:
+        warnings.warn(
+            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the mean of its halves {mean:.4g}, so the "
+            "matrix depends on 'microbatch'. If the loss is a mean over something else than rows, pass 'count'; "
+            "otherwise leave 'microbatch' out.",
+            stacklevel=4,
+        )
 
 
 def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
@@ -99,10 +131,6 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
     inner = getattr(module, "dropout", 0.0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0.0
     return active and (rate > 0 or inner > 0)
-
-
-def _norm(vector: Tensor) -> float:
-    return math.sqrt(dot(vector, vector))
 
 
 def _name(operator: CurvatureOperator) -> str:

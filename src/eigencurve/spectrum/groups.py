@@ -52,6 +52,9 @@ class Groups:
     def __len__(self) -> int:
         return len(self.index)
 
+    def __repr__(self) -> str:
+        return f"Groups({len(self.index)} groups from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False)
 class LogDensity:
@@ -72,6 +75,10 @@ class LogDensity:
         slope = PchipInterpolator(self.edges, self.cumulative).derivative()
         inside = (np.asarray(u) >= self.edges[0]) & (np.asarray(u) <= self.edges[-1])
         return np.where(inside, np.maximum(slope(np.clip(u, self.edges[0], self.edges[-1])), 0.0), 0.0)
+
+    def __repr__(self) -> str:
+        low, high = np.exp(self.edges[[0, -1]])
+        return f"LogDensity({len(self.edges) - 1} cells from {low:.4g} to {high:.4g})"
 
 
 def octave_index(eigenvalues: float | Array, mu: float, beta: float = 2.0) -> IntArray:
@@ -157,12 +164,16 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
 
 
 def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
-    """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero."""
+    """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero, or κ is not finite."""
     if not (hasattr(spectrum, "mu") and hasattr(spectrum, "L")):
         raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a PowerLaw", spectrum))
     if spectrum.mu <= 0:
         remedy = "Call prepare with a weight decay above 0, or with negatives='drop'."
         _check.refuse(function, "spectrum", "positive (smallest eigenvalue mu > 0)", spectrum.mu, remedy)
+    if spectrum.L / np.finfo(np.float64).max > spectrum.mu:
+        remedy = "Call prepare with a weight decay that is large enough."
+        found = f"mu = {spectrum.mu:.4g} and L = {spectrum.L:.4g}"
+        _check.refuse(function, "spectrum", "of a condition number that float64 can hold", found, remedy)
 
 
 def _node_shares(spectrum: Spectrum, beta: float) -> tuple[IntArray, Array]:

@@ -7,7 +7,7 @@ from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, facts, figure, paragraph, side_by_side, table
 from eigencurve.report.svg import inline_svg
 from eigencurve.spectrum.describe import SpectrumDescription, describe_spectrum
-from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
+from eigencurve.spectrum.power_law import PowerLaw, fitted_law
 
 INTRODUCTION = (
     "An eigenvalue of the Hessian measures how strongly the loss curves along one direction in parameter space. In a"
@@ -75,7 +75,7 @@ def _caption(subject: Subject) -> str:
         caption += " Error bars: one standard error, combined from the random probes and the Lanczos steps."
     if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
         return caption
-    law = fit_power_law(subject.prepared)
+    law = fitted_law(subject.prepared)
     return caption + (
         f" The line is the maximum-likelihood power law, exponent {law.alpha:.2f}; its cumulative distribution differs"
         f" from the measured one by at most {law.distance or 0.0:.1%}."
