@@ -44,7 +44,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo ## measure a small network, compute its schedule, and compare it with four others
+demo: $(VENV)/.demo ## measure a small network, get a recommended schedule, and race it against the usual ones
 	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
@@ -90,8 +90,8 @@ docs: $(VENV)/.docs ## build the documentation site in site/
 pictures: $(VENV)/.docs ## draw the figures of the documentation
 	$(BIN)/python docs/_make/pictures.py
 
-tape: ## record the command-line walkthrough in a fresh clone (minutes)
-	$(PYTHON) docs/_make/tape.py
+tape: ## record the command-line walkthroughs in a fresh clone (minutes)
+	$(PYTHON) -m docs._make.tape
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site

@@ -61,7 +61,7 @@ CURVES = "the published training runs, curves/index.json and its logs under --da
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
-        "demo", "not in the paper: measure a small network, make its schedule, race it against others",
+        "demo", "not in the paper: measure a small network, plan its next run, race the recommendation",
         "nothing; half a minute", "studies.demo:make",
     ),
     Entry(
