@@ -75,6 +75,26 @@ def test_a_vector_with_a_number_that_is_not_finite_names_its_position():
         _check.vector("f", "x", [1.0, math.nan, math.inf])
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_integers_that_no_float_or_array_can_hold_are_refused_in_one_short_line(digits):
+    for check in (
+        lambda n: _check.whole("f", "x", n, minimum=0),
+        lambda n: _check.real("f", "x", n),
+        lambda n: _check.vector("f", "x", [1, n]),
+    ):
+        with pytest.raises(ValueError, match=r"^f: 'x' must be ") as caught:
+            check(10**digits)
+        assert len(str(caught.value)) < 300
+    assert _check.whole("f", "x", 2**63 - 1, minimum=0) == 2**63 - 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_are_not_real():
+    for values in (np.array([1 + 2j, 3]), [1 + 2j, 3]):
+        with pytest.raises(TypeError, match="'x' must be a sequence of real numbers, got"):
+            _check.vector("f", "x", values)
+
+
 def test_a_misspelt_choice_is_corrected():
     with pytest.raises(
         ValueError, match=r"f: 'x' must be one of 'cosine', 'linear', got 'cosin'\. Did you mean 'cosine'\?$"

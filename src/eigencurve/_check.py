@@ -16,9 +16,15 @@ import numpy as np
 
 from eigencurve._arrays import Array
 
+# The largest integer that an int64 array holds, and the largest number of steps that float64 counts one by one.
+MOST_WHOLE = 2**63 - 1
+MOST_STEPS = 2**53
+
 
 def shown(value: object) -> str:
     """The repr of ``value``, shortened for an error message."""
+    if isinstance(value, int) and value.bit_length() > 256:  # Python refuses to print the longest integers
+        return f"an integer of about {int(value.bit_length() * math.log10(2)) + 1} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 160 else text[:157] + "..."
 
@@ -33,13 +39,15 @@ def refuse(function: str, argument: str, constraint: str, value: object, remedy:
     raise ValueError(sentence(function, argument, constraint, value, remedy))
 
 
-def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = "") -> int:
-    """``value`` as an int of at least ``minimum``; floats and booleans raise TypeError."""
+def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = "", maximum: int = MOST_WHOLE) -> int:
+    """``value`` as an int from ``minimum`` to ``maximum``; floats and booleans raise TypeError."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(sentence(function, argument, "an integer", value, remedy))
     number = operator.index(value)
     if number < minimum:
         refuse(function, argument, f">= {minimum}", number, remedy)
+    if number > maximum:
+        refuse(function, argument, f"<= {maximum}", number, remedy)
     return number
 
 
@@ -47,7 +55,10 @@ def real(function: str, argument: str, value: Any, remedy: str = "") -> float:
     """``value`` as a finite float."""
     if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
         raise TypeError(sentence(function, argument, "a number", value, remedy))
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        refuse(function, argument, "small enough for float64", value, remedy)
     if not math.isfinite(number):
         refuse(function, argument, "finite", number, remedy)
     return number
@@ -86,12 +97,21 @@ def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> 
     return str(value)
 
 
+def real_array(function: str, argument: str, constraint: str, values: Any) -> Array:
+    """``values`` as a float64 array of any shape; complex numbers raise TypeError instead of losing a part."""
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError
+        return np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        refuse(function, argument, "small enough for float64", "an integer beyond its range")
+    except (TypeError, ValueError):
+        raise TypeError(sentence(function, argument, constraint, values)) from None
+
+
 def vector(function: str, argument: str, values: Any) -> Array:
     """``values`` as a one-dimensional, non-empty, finite float64 array."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(sentence(function, argument, "a sequence of real numbers", values)) from None
+    array = real_array(function, argument, "a sequence of real numbers", values)
     if array.ndim != 1 or array.size == 0:
         refuse(function, argument, "a non-empty one-dimensional sequence", f"shape {array.shape}")
     if not np.isfinite(array).all():

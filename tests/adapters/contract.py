@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 import eigencurve as ec
 
@@ -98,8 +99,21 @@ def driver_names() -> list[str]:
 
 
 def load_driver(name: str) -> Driver:
-    """Driver of one module; skips the test if its framework is missing."""
-    return importlib.import_module(f"tests.adapters.drivers.{name}").DRIVER
+    """Driver of one module; skips the test if its framework, or one that the framework needs, is missing."""
+    try:
+        return importlib.import_module(f"tests.adapters.drivers.{name}").DRIVER
+    except ImportError as error:
+        missing = _missing_package(error)
+        if missing in (None, "eigencurve", "tests"):
+            raise
+        pytest.skip(f"{missing} is not installed")
+
+
+def _missing_package(error: BaseException | None) -> str | None:
+    """The package that could not be found, if that is why an import failed."""
+    while error is not None and not (isinstance(error, ModuleNotFoundError) and error.name):
+        error = error.__cause__ or error.__context__
+    return None if error is None else error.name.partition(".")[0]
 
 
 def drawn(*seed: str) -> np.random.Generator:

@@ -1,5 +1,6 @@
 """In every framework, the optimizer uses exactly f(t) at step t."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from tests.adapters.contract import FEW, SCHEDULES, drawn, driver_names, expecte
 
 from eigencurve.schedules.serial import KINDS
 
+FRAMEWORKS = ("torch", "jax", "keras", "lightning", "transformers", "accelerate", "optax")
 DOCS = Path(__file__).parents[2] / "docs" / "adapters.md"
 # These runs are short on purpose, and some are extended late.
 pytestmark = [
@@ -47,6 +49,23 @@ def test_the_contract_covers_every_kind():
 
     assert set().union(*(kinds(make(12)) for make in SCHEDULES.values())) == set(KINDS)
     assert all(make(12).total_steps == 12 for make in SCHEDULES.values())
+
+
+@pytest.mark.parametrize("name", driver_names())
+@pytest.mark.parametrize("missing", [("torch",), ("jax",), FRAMEWORKS], ids=["torch", "jax", "all"])
+def test_a_driver_without_its_framework_is_skipped(name, missing, monkeypatch):
+    for package in missing:
+        monkeypatch.setitem(sys.modules, package, None)
+    for module in [module for module in sys.modules if module.startswith(("tests.adapters.d", "eigencurve.adapters."))]:
+        monkeypatch.delitem(sys.modules, module)
+    try:
+        load_driver(name)
+    except pytest.skip.Exception:
+        return
+    finally:
+        for module in [module for module in sys.modules if module.startswith("tests.adapters.drivers.")]:
+            del sys.modules[module]
+    assert missing != FRAMEWORKS
 
 
 @every_kind

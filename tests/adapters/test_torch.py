@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.adapters import recording
 from torch import nn
-from torch.optim.lr_scheduler import LinearLR, LRScheduler, SequentialLR
+from torch.optim.lr_scheduler import LambdaLR, LinearLR, LRScheduler, SequentialLR
 
 import eigencurve as ec
 from eigencurve.adapters.torch import ScheduleLR, torch_schedule
@@ -245,6 +245,21 @@ def test_bad_settings_of_the_one_call_are_refused_before_the_model_runs():
             torch_schedule(model, untouched, batch, **{"total_steps": 5, "lr": 0.1, "weight_decay": 1e-3, **bad})
     with pytest.raises(TypeError, match="unexpected keyword argument 'nmu_steps'"):
         torch_schedule(model, untouched, batch, 5, lr=0.1, weight_decay=1e-3, nmu_steps=3)
+
+
+def test_the_step_count_is_that_of_torch_s_own_schedulers():
+    """PyTorch compares it with the optimizer's to warn of a wrong order of calls."""
+    optimizer, twin = make_optimizer(), make_optimizer()
+    scheduler, other = ScheduleLR(optimizer, ec.cosine(7, 0.5)), LambdaLR(twin, lambda _: 1.0)
+    for _ in range(3):
+        for part in (optimizer, twin, scheduler, other):
+            part.step()
+        assert scheduler._step_count == other._step_count
+    state = scheduler.state_dict()
+    assert state["step_count"] == 4
+    resumed = ScheduleLR(make_optimizer(), ec.cosine(7, 0.5))
+    resumed.load_state_dict(state)
+    assert resumed._step_count == 4
 
 
 # ---- Cooldowns and extensions

@@ -32,6 +32,13 @@ def test_momentum_is_that_of_the_comparison_and_of_the_code():
     assert "numerically best" in result.stdout
 
 
+def test_the_report_does_not_change_the_store(tmp_path, store):  # noqa: F811
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    result = CliRunner().invoke(app, ["report", "--store", str(store.path), "-o", "-"])
+    assert result.exit_code == 0, result.stderr
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()} == before
+
+
 @pytest.mark.usefixtures("here")
 def test_the_page_shows_where_the_noise_comes_from():
     words = ["report", "noisy.npz", "--steps", "60", "--no-best", "-o", "-"]

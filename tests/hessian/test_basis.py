@@ -4,7 +4,7 @@ import torch
 from tests.hessian.matrices import hessian_like, start
 from tests.hessian.models import generator
 
-from eigencurve.hessian.basis import Basis, dot
+from eigencurve.hessian.basis import Basis, dot, norm
 from eigencurve.hessian.lanczos import Recurrence
 from eigencurve.hessian.memory import plan_memory
 
@@ -62,3 +62,42 @@ def test_locking_keeps_rows_orthonormal_and_coordinates_true():
     torch.testing.assert_close(used @ used.T, torch.eye(basis.num_used, dtype=torch.float64), rtol=0, atol=1e-8)
     vectors = full.basis.rows[: basis.coordinates.shape[1]]
     torch.testing.assert_close(used, torch.from_numpy(basis.coordinates) @ vectors, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-310, 1e-300, 1e-150, 1.0, 1e150, 1e300])
+def test_the_norm_neither_underflows_nor_overflows(scale):
+    vector = scale * torch.tensor([3.0, 4.0, -12.0], dtype=torch.float64)
+    assert norm(vector) == pytest.approx(13 * scale, rel=1e-12)
+    assert np.isnan(norm(vector * float("nan")))
+    assert norm(torch.tensor([1.0, float("inf")])) == np.inf
+
+
+def test_the_rows_kept_are_the_ritz_vectors_closest_to_convergence():
+    """At the first lock every row is a Lanczos vector, so the Ritz vectors are known from the tridiagonal alone."""
+    eigenvalues = torch.from_numpy(hessian_like(400, 10))
+
+    class Diagonal:
+        dim, dtype, device = 400, torch.float64, CPU
+
+        def __call__(self, vector):
+            return eigenvalues * vector
+
+    run = Recurrence(Diagonal(), plan_memory(400, 60, 32 * 8 * 400, torch.float64))
+    run.start(start(400))
+    while not run.basis.is_full:
+        run.step()
+    vectors = run.basis.rows.clone().numpy()
+    run.step()
+    basis, steps = run.basis, len(run.alphas)
+    assert basis.generation == 1
+    tridiagonal = np.diag(run.alphas) + np.diag(run.betas[:-1], 1) + np.diag(run.betas[:-1], -1)
+    values, ritz = np.linalg.eigh(tridiagonal)
+    gaps = np.minimum(np.diff(values, prepend=-np.inf), np.diff(values, append=np.inf))
+    errors = run.betas[-1] * np.abs(ritz[-1]) / gaps
+    room = int(0.9 * (len(vectors) - 2))
+    kept = basis.rows[: basis.num_stored].numpy()
+    assert basis.num_stored == room
+    assert basis.num_locked == (errors <= 1e-2).sum()
+    for i in np.argsort(errors)[:room]:
+        inner = vectors[: steps - 1].T @ ritz[:-1, i]  # the last Lanczos vector has a row of its own
+        assert np.linalg.norm(kept @ inner) == pytest.approx(np.linalg.norm(inner), rel=1e-6)

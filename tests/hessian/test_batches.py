@@ -36,3 +36,15 @@ def test_microbatches_without_an_example_that_counts_are_skipped():
 def test_no_example_that_counts_is_an_error():
     with pytest.raises(ValueError, match="'batches' must be at least one example"):
         Batches("f", {"x": torch.ones(2), "weight": torch.zeros(2)}, False, CPU, None, used)
+
+
+def test_the_halves_of_a_batch_have_all_its_rows():
+    x, y = torch.arange(5.0), torch.arange(5)
+    batches = Batches("f", (x, y), True, torch.device("cpu"), None, None)
+    (first, left), (second, right) = batches.halves((x, y))
+    assert (first, second) == (2, 3)
+    assert torch.equal(torch.cat((left[0], right[0])), x)
+    assert torch.equal(torch.cat((left[1], right[1])), y)
+    assert batches.halves((x[:1], y[:1])) == []
+    positive = Batches("f", (x, y), True, torch.device("cpu"), None, lambda batch: int((batch[1] > 2).sum()))
+    assert positive.halves((x, y)) == []

@@ -82,10 +82,13 @@ checkpoint.SECONDS_BETWEEN = 0.05
 model, loss_fn, batch = problem("conv")
 operator = HessianOperator(model.float(), loss_fn, (batch[0].float(), batch[1]))
 class Slow:
+    num_calls = 0
     def __getattr__(self, name): return getattr(operator, name)
-    def __call__(self, vector): time.sleep(0.01); return operator(vector)
-e = estimate_spectrum(Slow(), 25, num_probes=2, settle=None, memory_budget=int(sys.argv[2]), checkpoint=sys.argv[1])
+    def __call__(self, vector): time.sleep(0.01); self.num_calls += 1; return operator(vector)
+slow = Slow()
+e = estimate_spectrum(slow, 25, num_probes=2, settle=None, memory_budget=int(sys.argv[2]), checkpoint=sys.argv[1])
 print([a.tobytes().hex() for a in e.alphas + e.betas])
+print(slow.num_calls)
 """
 
 
@@ -98,7 +101,12 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, vectors):
 
     whole = subprocess.run(command(tmp_path / "whole.npz"), capture_output=True, text=True, check=True)
     path = tmp_path / "killed.npz"
-    assert output_after_a_kill(command(path), path, 0.1) == whole.stdout
+    (numbers, calls), (others, fewer) = (
+        whole.stdout.splitlines(),
+        output_after_a_kill(command(path), path, 0.1).splitlines(),
+    )
+    assert others == numbers
+    assert int(fewer) < int(calls) == 50  # the second run continues from the checkpoint
 
 
 def test_a_finished_checkpoint_needs_no_product_for_as_many_steps_or_fewer(tmp_path):
@@ -152,17 +160,20 @@ def test_checkpoints_of_another_problem_are_refused(tmp_path):
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "other", "rows"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "other", "short rows", "flipped rows"])
 def test_damaged_checkpoints_are_refused_and_kept(tmp_path, damage):
     path = tmp_path / "run.npz"
     estimate_spectrum(matrix_operator(), 5, settle=None, checkpoint=path)
     rows = next(tmp_path.glob("run.npz.rows-*"))
-    target = rows if damage == "rows" else path
+    target = rows if damage.endswith("rows") else path
+    flipped = bytearray(rows.read_bytes())
+    flipped[len(flipped) // 2] ^= 1  # the length is right, one bit is wrong
     content = {
         "truncated": path.read_bytes()[:-40],
         "empty": b"",
         "other": b"PK nonsense",
-        "rows": rows.read_bytes()[:-9],
+        "short rows": rows.read_bytes()[:-9],
+        "flipped rows": bytes(flipped),
     }
     target.write_bytes(content[damage])
     with pytest.raises(ValueError, match=r"'checkpoint' must be.*complete.*is unchanged"):
@@ -186,3 +197,59 @@ def test_a_failed_save_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.undo()
     resumed = estimate_spectrum(matrix_operator(), 20, settle=None, checkpoint=path)
     assert np.array_equal(resumed.alphas[0], estimate_spectrum(matrix_operator(), 20, settle=None).alphas[0])
+
+
+def test_a_checkpoint_without_one_of_its_fields_is_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    estimate_spectrum(matrix_operator(), 5, settle=None, checkpoint=path)
+    with np.load(path) as archive:
+        fields = dict(archive)
+    for name in fields.keys() - {"function"}:
+        np.savez(path, **{other: value for other, value in fields.items() if other != name})
+        with pytest.raises(ValueError, match=r"'checkpoint' must be a complete checkpoint, got .*is unchanged"):
+            estimate_spectrum(matrix_operator(), 5, settle=None, checkpoint=path)
+
+
+@pytest.mark.parametrize("name", ["lengths", "coordinates", "num_used", "sums", "alphas", "seed"])
+def test_a_checkpoint_with_a_field_of_another_kind_is_refused(tmp_path, name):
+    path = tmp_path / "run.npz"
+    interrupted_at(6, num_steps=5, num_probes=2, settle=None, checkpoint=path)
+    with np.load(path) as archive:
+        fields = dict(archive)
+    np.savez(path, **{**fields, name: np.array(["text", "more"])})
+    with pytest.raises(ValueError, match=r"'checkpoint' must be .*complete.*is unchanged"):
+        estimate_spectrum(matrix_operator(), 5, num_probes=2, settle=None, checkpoint=path)
+
+
+TWO = """
+import sys, time, torch
+sys.path.insert(0, sys.argv[2])
+from eigencurve.hessian import checkpoint, estimate_spectrum
+from tests.hessian.matrices import EIGENVALUES, MatrixOperator
+torch.set_num_threads(1)
+checkpoint.SECONDS_BETWEEN = 0.0
+class Slow(MatrixOperator):
+    def __call__(self, vector):
+        if self.num_products == 3: print("running", flush=True)
+        time.sleep(0.02)
+        return super().__call__(vector)
+estimate_spectrum(Slow(EIGENVALUES, torch.float32), 60, settle=None, checkpoint=sys.argv[1])
+print("done", flush=True)
+"""
+
+
+def test_a_second_process_is_refused_and_the_first_one_finishes(tmp_path):
+    path = tmp_path / "run.npz"
+    first = subprocess.Popen([sys.executable, "-c", TWO, str(path), os.getcwd()], stdout=subprocess.PIPE, text=True)
+    try:
+        assert first.stdout.readline() == "running\n"
+        with pytest.raises(ValueError, match=r"'checkpoint' must be used by one process at a time, got .*another path"):
+            estimate_spectrum(matrix_operator(), 60, settle=None, checkpoint=path)
+        assert first.stdout.readline() == "done\n"
+    finally:
+        first.kill()
+        first.communicate()
+    again = matrix_operator()
+    estimate_spectrum(again, 60, settle=None, checkpoint=path)
+    assert again.num_products == 0
+    assert not list(tmp_path.glob("*.lock"))

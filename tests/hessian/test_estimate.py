@@ -74,3 +74,13 @@ def test_the_schedule_of_an_estimate_has_its_weight_decay_and_steps():
     prepared = ec.prepare(estimate.spectrum, 1e-2)
     assert schedule_of(estimate, 0.1) == ec.eigencurve(prepared, 500, 0.1)
     assert schedule_of(estimate, 0.1, 1e-4, beta=4.0) == ec.eigencurve(prepared, 500, 0.1, 1e-4, beta=4.0)
+
+
+def test_the_largest_seeds_are_seeds_too():
+    matrix = np.diag(np.geomspace(1e-3, 10, 40))
+    found = [estimate_spectrum(matrix, 8, seed=seed, settle=None, progress=False) for seed in (0, 2**50, 2**63 - 1)]
+    assert len({estimate.alphas[0][0] for estimate in found}) == 3
+    with pytest.raises(ValueError, match="estimate_spectrum: 'seed' must be <= 9223372036854775807"):
+        estimate_spectrum(matrix, 8, seed=2**63)
+    with pytest.raises(ValueError, match="estimate_spectrum: 'total_steps' must be <= 9007199254740992"):
+        estimate_spectrum(matrix, 8, total_steps=10**30)

@@ -6,6 +6,7 @@ import torch
 from tests.hessian.matrices import MatrixOperator, hessian_like, start
 from tests.hessian.models import dense_hessian, problem
 
+from eigencurve.hessian import estimate_spectrum
 from eigencurve.hessian.lanczos import lanczos, make_run, without_copies
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.spectrum.quadrature import gauss_quadrature
@@ -149,3 +150,30 @@ def test_bad_input():
             lanczos(operator, bad, 3)
     with pytest.raises(ValueError, match="finite products"):
         lanczos(MatrixOperator([1.0, float("nan"), 2.0]), start(3), 3)
+
+
+SCALES = [2.0**-1000, 2.0**-500, 1e-8, 2.0**500, 2.0**1000]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_scaled_matrix_takes_the_same_steps(scale):
+    """Also with a breakdown: two of the six eigenvalues are equal, so the Krylov space has five dimensions."""
+    eigenvalues = np.array([1.0, 2.0, 2.0, 3.5, 7.0, 11.0])
+    plain = lanczos(MatrixOperator(eigenvalues), start(6), 6)
+    scaled = lanczos(MatrixOperator(scale * eigenvalues), start(6), 6)
+    assert len(plain.alphas) == len(scaled.alphas) == 5
+    assert plain.exact
+    assert scaled.exact
+    np.testing.assert_allclose(scaled.alphas / scale, plain.alphas, rtol=1e-12)
+    np.testing.assert_allclose(scaled.betas[:-1] / scale, plain.betas[:-1], rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", SCALES)
+def test_an_estimate_of_a_scaled_matrix_finds_every_eigenvalue(scale):
+    rows = np.random.default_rng(0).normal(size=(8, 8))
+    matrix = rows @ rows.T
+    found = estimate_spectrum(scale * matrix, 20, progress=False, weight_decay=5e-4 * scale)
+    assert found.reason == "exact"
+    np.testing.assert_allclose(found.nodes / scale, np.linalg.eigvalsh(matrix), rtol=1e-9)

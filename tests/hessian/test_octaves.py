@@ -76,3 +76,18 @@ def test_standard_errors_cover_the_truth():
     assert 0.66 < np.mean(np.concatenate(scores) <= 1) < 0.85
     assert np.mean(np.concatenate(scores) <= 2) > 0.93
     assert max(exact) < 1e-9
+
+
+@pytest.mark.parametrize("count", [17, 19, 22, 29, 35])
+def test_the_error_of_a_single_octave_is_zero_though_its_weights_round_above_one(count):
+    weights = np.random.default_rng(count).random(count)
+    spectrum = ec.Spectrum(np.linspace(1, 1.9, count), weights)
+    octaves = octave_shares(spectrum, [probe(spectrum)], [], weight_decay=1e-9, dim=100)
+    np.testing.assert_allclose(octaves.error, 0, atol=1e-8)
+    assert octaves.share == pytest.approx([1.0])
+
+
+def test_an_estimate_in_a_single_octave_is_read_back(tmp_path):
+    found = estimate_spectrum(np.diag(np.linspace(0.1, 0.9, 6)), 20, weight_decay=1.0, progress=False)
+    ec.save_spectrum(found.spectrum, tmp_path / "s.npz", found.measurement())
+    assert ec.load_spectrum(tmp_path / "s.npz") == found.spectrum

@@ -58,14 +58,17 @@ def test_products_follow_the_parameters():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_recurrent_and_attention_layers_of_torch(dtype):
     source = generator()
-    x, y = torch.randn(4, 3, 8, generator=source, dtype=dtype), torch.zeros(4, dtype=torch.long)
-    encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).to(dtype)
-    recurrent = nn.LSTM(8, 8, num_layers=2, batch_first=True).to(dtype)
+    x, y = torch.randn(4, 3, 4, generator=source, dtype=dtype), torch.tensor([0, 1, 2, 3])
+    encoder = scramble(nn.TransformerEncoderLayer(4, 2, 5, batch_first=True).to(dtype)).eval()
+    recurrent = scramble(nn.LSTM(4, 4, num_layers=2, batch_first=True).to(dtype))
     for model in (encoder, recurrent):
-        operator = HessianOperator.from_objective(
-            model, lambda m, b: F.cross_entropy((m(b[0])[0] if m is recurrent else m(b[0]))[:, -1], b[1]), [(x, y)]
-        )
-        assert torch.isfinite(operator(torch.ones(operator.dim, dtype=dtype))).all()
+        first = 0 if model is recurrent else slice(None)  # an LSTM also returns its state
+        loss = lambda outputs, labels, first=first: F.cross_entropy(outputs[first][:, -1], labels)  # noqa: E731
+        operator = HessianOperator.from_objective(model, lambda m, b, loss=loss: loss(m(b[0]), b[1]), [(x, y)])
+        expected = dense_hessian(model, loss, (x, y))
+        tolerance = 1e-8 if dtype == torch.float64 else 1e-4
+        torch.testing.assert_close(dense(operator), expected, rtol=tolerance, atol=tolerance)
+        assert expected.abs().max() > 100 * tolerance
 
 
 def bad_calls():
@@ -112,3 +115,41 @@ def test_fingerprints_tell_problems_apart():
 def test_importing_the_core_loads_no_torch():
     code = "import eigencurve, sys; sys.exit(any(name.split('.')[0] == 'torch' for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def failing(num_times, message, loss_fn):
+    """An objective that raises ``message`` the first ``num_times`` times, and the list of its calls."""
+    calls = []
+
+    def objective(m, batch):
+        calls.append(0)
+        if len(calls) <= num_times:
+            raise NotImplementedError(message)
+        return loss_fn(m(batch[0]), batch[1])
+
+    return objective, calls
+
+
+def test_a_kernel_without_a_second_derivative_is_replaced_once():
+    model, loss_fn, batch = problem("mlp")
+    vector = torch.ones(sum(p.numel() for p in model.parameters()), dtype=torch.float64)
+    message = "derivative for aten::fast_backward is not implemented"
+    objective, calls = failing(1, message, loss_fn)
+    operator = HessianOperator.from_objective(model, objective, [batch], check=False)
+    torch.testing.assert_close(operator(vector), dense_hessian(model, loss_fn, batch) @ vector)
+    assert len(calls) == 2
+    for product, num_tries in (("autograd", 2), ("finite_difference", 1)):
+        objective, calls = failing(99, message, loss_fn)
+        operator = HessianOperator.from_objective(model, objective, [batch], check=False, product=product)
+        with pytest.raises(ValueError, match=r"differentiable twice, got 'derivative .*product='finite_difference'"):
+            operator(vector)
+        assert len(calls) == num_tries
+
+
+def test_other_errors_of_a_model_are_its_own():
+    model, loss_fn, batch = problem("mlp")
+    objective, calls = failing(99, "these labels are wrong", loss_fn)
+    operator = HessianOperator.from_objective(model, objective, [batch], check=False)
+    with pytest.raises(NotImplementedError, match="these labels are wrong"):
+        operator(torch.ones(operator.dim, dtype=torch.float64))
+    assert len(calls) == 1

@@ -7,7 +7,7 @@ from tests.hessian.models import generator
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.hessian.operator import HessianOperator
+from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 from eigencurve.hessian.verify import probe_vectors, relative_size, symmetry_gap
 
 
@@ -81,3 +81,44 @@ def test_a_size_is_relative_unless_the_reference_is_zero():
     two, zero = torch.tensor([2.0, 0.0]), torch.zeros(2)
     assert relative_size(two, 4 * two) == 0.25
     assert relative_size(two, zero) == 2.0
+
+
+def regression(num_examples=9, dtype=torch.float32):
+    source = generator()
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(dtype)
+    return model, tuple(torch.randn(num_examples, k, generator=source, dtype=dtype) for k in (3, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("microbatch", [None, 4])
+@pytest.mark.parametrize("kind", [HessianOperator, GaussNewtonOperator])
+def test_a_sum_over_the_batch_is_refused(kind, microbatch, dtype):
+    model, batch = regression(dtype=dtype)
+    with pytest.raises(ValueError, match=r"'loss_fn' must be the mean over the batch, got 'a sum.*reduction='mean'"):
+        kind(model, nn.MSELoss(reduction="sum"), batch, microbatch=microbatch)
+    with pytest.raises(ValueError, match="the mean over the batch"):
+        kind(model, nn.MSELoss(reduction="sum"), [batch, batch])
+    kind(model, nn.MSELoss(reduction="sum"), batch, check=False)
+
+
+@pytest.mark.filterwarnings("error")
+def test_means_are_accepted_and_batches_that_cannot_be_split_too():
+    model, (x, y) = regression()
+    HessianOperator(model, nn.MSELoss(), (x, y), microbatch=4)
+    HessianOperator(model, nn.MSELoss(), (x[:1], y[:1]))
+    HessianOperator(model, lambda z, t: F.mse_loss(z, t) + sum(p.square().sum() for p in model.parameters()), (x, y))
+    labels = torch.tensor([0, -100, 1, 1, -100, -100, 0, 1, 0])
+    count = lambda batch: int((batch[1] >= 0).sum())  # noqa: E731
+    HessianOperator(model, F.cross_entropy, (x, labels), microbatch=4, count=count)
+    fixed = lambda m, b: F.mse_loss(m(b[0].view(9, 3)), b[1].view(9, 2))  # noqa: E731
+    HessianOperator.from_objective(model, fixed, [(x, y)])
+    one = lambda m, b: F.mse_loss(m(b["x"].reshape(-1, 3)), torch.ones(1, 2))  # noqa: E731
+    HessianOperator.from_objective(model, one, [{"x": torch.ones(3), "n": 2}], count=lambda _: 1)
+
+
+def test_a_loss_that_depends_on_how_the_batch_is_split_is_a_warning_with_microbatches():
+    model, (x, _) = regression()
+    labels = torch.tensor([0, -100, 1, 1, -100, -100, 0, 1, 0])
+    with pytest.warns(UserWarning, match=r"HessianOperator: the loss of a batch is .* of its halves .*'count'"):
+        HessianOperator(model, F.cross_entropy, (x, labels), microbatch=4)
+    HessianOperator(model, F.cross_entropy, (x, labels))

@@ -34,6 +34,14 @@ def test_a_file_needs_a_weight_decay_only_if_it_has_none_and_is_not_positive(tmp
         file_subject(tmp_path / "late.pkl")
 
 
+@pytest.mark.parametrize("name", ["hedgehog 🦔.npz", 'double " quote.npz', "not UTF-8 \udcff.npz"])
+def test_the_code_of_a_file_opens_it_whatever_its_name(name, tmp_path):
+    ec.save_spectrum(SPECTRUM, tmp_path / name)
+    code = file_subject(tmp_path / name, 0.1).code
+    code.encode()  # can be printed
+    assert eval(code, {"ec": ec}) == SPECTRUM
+
+
 def test_a_power_law_begins_at_the_weight_decay():
     law = law_subject(1.5, 1e3, 1e-2)
     assert law.raw == law.prepared == ec.PowerLaw(1.5, 1e-2, 10.0)

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from eigencurve.report.runs import panels_of
@@ -81,3 +83,16 @@ def test_networks_are_apart_and_show_what_differs_between_runs(tmp_path):
     assert best.curves["train_loss"][1].tolist() == [2.0, 1.0]
     assert list(best.curves) == ["train_loss", "accuracy"]
     assert resnet.own(resnet.trials[0]) == {"momentum": 0.9, "lr": 0.1}
+
+
+def test_a_run_whose_metric_is_not_finite_counts_as_diverged(tmp_path):
+    store = Store(tmp_path / "nan.sqlite")
+    for lr, gaps in {0.1: (3.0, 5.0), 0.2: (1.0, math.nan), 0.3: (math.inf, math.nan)}.items():
+        settings = {"schedule": f"constant {lr}", "lr": lr}
+        add(store, "ridge", settings, [Outcome({"gap": gap, "time": 2.0}) for gap in gaps])
+    (panel,) = panels_of(store)
+    assert [(t.schedule, t.text("gap"), t.text("time"), t.num_diverged) for t in panel.trials] == [
+        ("constant 0.1", "4 ± 1.4 (2)", "2 ± 0 (2)", 0),
+        ("constant 0.2", "1 (1)", "2 ± 0 (2)", 1),
+        ("constant 0.3", "diverged", "2 ± 0 (2)", 2),
+    ]

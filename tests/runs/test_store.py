@@ -1,15 +1,18 @@
+import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from eigencurve.runs.origin import Origin
-from eigencurve.runs.store import Outcome, Run, Store, _require_ours, key_of
+from eigencurve.runs.store import DamagedStoreError, Outcome, Run, Store, StoreError, _require_ours, key_of
 
 ORIGIN = Origin({"python": "3"}, "abc")
 RUN = Run({"lr": 0.1, "epochs": 5, "min_lr": None}, seed=3)
@@ -51,8 +54,8 @@ def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(tmp_pat
             try:
                 _require_ours(path)  # what another process does at this moment
                 looks.append("ours")
-            except ValueError as error:
-                looks.append("waits" if "database is locked" in str(error) else str(error))
+            except StoreError as error:
+                looks.append("waits" if "keeps it locked" in str(error) else str(error))
             return found
 
     def connect(*words, **options):
@@ -189,3 +192,146 @@ def test_a_foreign_or_damaged_file_is_refused_and_left_as_it_is(make, match, tmp
     with pytest.raises(ValueError, match=match):
         Store(path)
     assert path.read_bytes() == before
+
+
+def change(path, statement, *values):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+DAMAGE = {
+    "metrics": '{"gap": 0.9333333333333333}',
+    "curve": "[[0.0, 1.0], [5.0, 0.4]]",
+    "diverged": 1,
+    "settings": '{"lr": 0.2}',
+    "seed": 4,
+    "versions": '{"python": "4"}',
+    "revision": "abd",
+    "finished": 1.0,
+    "seconds": 2.0,
+}
+
+
+@pytest.mark.parametrize("column", DAMAGE)
+def test_a_changed_value_is_refused_instead_of_returned(column, tmp_path):
+    path = tmp_path / "s.sqlite"
+    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    change(path, f"UPDATE runs SET {column} = ?", DAMAGE[column])
+    for store in (Store(path), Store(path, read_only=True)):
+        with pytest.raises(DamagedStoreError, match=r"Store: 'path' must be a store in good order, got .*checksum"):
+            store.rows("e")
+        with pytest.raises(DamagedStoreError, match="checksum"):
+            store.outcomes("e", [RUN])
+
+
+def test_every_flipped_bit_is_refused_or_changes_nothing(tmp_path):
+    path, copy = tmp_path / "s.sqlite", tmp_path / "copy.sqlite"
+    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    whole, expected = path.read_bytes(), Store(path).rows("e")
+    used = [place for place in range(100, len(whole)) if whole[place]]
+    for place in used[::3]:
+        copy.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with contextlib.suppress(ValueError, StoreError):
+            assert Store(copy, read_only=True).rows("e") in (expected, [])
+
+
+def old_store(path):
+    """A store as version 0.1 wrote it: the same tables without checksums."""
+    store = Store(path)
+    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    change(path, "DROP TABLE checks")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        found = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    assert found == {"runs", "claims"}
+    return store
+
+
+def test_a_store_without_checksums_opens_and_gets_them(tmp_path):
+    path = tmp_path / "s.sqlite"
+    old_store(path)
+    assert Store(path, read_only=True).outcomes("e", [RUN]) == [OUTCOME]
+    assert Store(path).outcomes("e", [RUN]) == [OUTCOME]
+    change(path, "UPDATE runs SET metrics = '{}'")
+    with pytest.raises(DamagedStoreError, match="checksum"):
+        Store(path).outcomes("e", [RUN])
+
+
+def test_an_older_version_can_go_on_writing(tmp_path):
+    path, other = tmp_path / "s.sqlite", Run({"lr": 9.0}, 1)
+    store = Store(path)
+    row = (key_of("e", other), "e", '{"lr": 9.0}', 1, '{"gap": 1.0}', 0, "[]", "{}", "abc", 1.0, 2.0)
+    change(path, "INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", *row)
+    assert store.outcomes("e", [other]) == [Outcome({"gap": 1.0})]
+    assert [row["seconds"] for row in Store(path).rows("e")] == [2.0]
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM checks").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_text_that_is_no_text_is_damage(tmp_path):
+    path = tmp_path / "s.sqlite"
+    store = old_store(path)
+    change(path, "UPDATE runs SET metrics = CAST(x'ff41' AS TEXT)")
+    with pytest.raises(DamagedStoreError, match=r"a store in good order, got .*decode"):
+        store.rows("e")
+    change(path, "UPDATE runs SET metrics = '{'")
+    with pytest.raises(DamagedStoreError, match="a store in good order"):
+        store.outcomes("e", [RUN])
+    change(path, "ALTER TABLE runs DROP COLUMN curve")
+    with pytest.raises(DamagedStoreError, match="a store in good order"):
+        store.outcomes("e", [RUN])
+
+
+def test_reading_leaves_no_trace(tmp_path):
+    path = tmp_path / "s.sqlite"
+    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    before, times = path.read_bytes(), path.stat().st_mtime_ns
+    reader = Store(path, read_only=True)
+    assert reader.outcomes("e", [RUN]) == [OUTCOME]
+    assert reader.experiments() == ["e"]
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, times)
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(StoreError, match="opened for reading"):
+        reader.add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    with pytest.raises(FileNotFoundError):
+        Store(tmp_path / "none.sqlite", read_only=True)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture
+def write_protected():
+    """A store in a folder that this process may read but not write."""
+    folder = tempfile.mkdtemp()  # pytest's own folder is closed to other users
+    path = os.path.join(folder, "s.sqlite")
+    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+    os.chmod(path, 0o444)
+    os.chmod(folder, 0o555)
+    is_root = os.geteuid() == 0
+    if is_root:  # permissions do not bind root
+        os.seteuid(65534)
+    yield path
+    if is_root:
+        os.seteuid(0)
+    os.chmod(folder, 0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_store_that_cannot_be_written_is_not_called_foreign(write_protected):
+    with pytest.raises(StoreError, match=r"s\.sqlite cannot be written.*permission"):
+        Store(write_protected)
+    assert Store(write_protected, read_only=True).outcomes("e", [RUN]) == [OUTCOME]
+
+
+def test_a_full_disk_is_called_so(tmp_path, monkeypatch):
+    path, plain = tmp_path / "s.sqlite", sqlite3.connect
+    store = Store(path)
+
+    class Small(sqlite3.Connection):
+        def __init__(self, *words, **options):
+            super().__init__(*words, **options)
+            self.execute("PRAGMA max_page_count = 1")
+
+    monkeypatch.setattr("eigencurve.runs.store.sqlite3.connect", lambda *w, **o: plain(*w, factory=Small, **o))
+    long = Outcome({"gap": 1.0}, tuple((float(i), 1.0) for i in range(5000)))
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.add("e", [RUN], [long], ORIGIN, 1.0)

@@ -103,6 +103,15 @@ def test_linear_falls_by_equal_amounts():
         (lambda: ec.inverse_time(10, 0.1, 0.2), r"inverse_time: 'min_lr' must be <= lr"),
         (lambda: ec.inverse_time(10, 0.1, 0.0), r"'min_lr' must be > 0, got 0.0. This decay never reaches 0"),
         (lambda: ec.exponential(10, 0.1, 0.0), r"exponential: 'min_lr' must be > 0"),
+        (
+            lambda: ec.inverse_time(10, 0.1, 1e-320),
+            r"inverse_time: 'min_lr' must be at least 5\.6e-310 for lr = 0.1, got 1e-320",
+        ),
+        (lambda: ec.exponential(10, 1e10, 1e-320), r"exponential: 'min_lr' must be at least 5\.6e-299 for lr = 1e\+10"),
+        (
+            lambda: ec.step_decay(2**53, 0.1, num_intervals=2000),
+            r"step_decay: 'num_intervals' must be <= 1023 for .* got 2000",
+        ),
         (lambda: ec.step_decay(10, 0.1, num_intervals=0), r"step_decay: 'num_intervals' must be >= 1, got 0"),
         (lambda: ec.step_decay(10, 0.1, factor=0.5), r"step_decay: 'factor' must be >= 1, got 0.5"),
         (lambda: ec.hold_then_decay(10, 0.1, hold=-1, every=1, factor=2.0), r"'hold' must be >= 0"),
@@ -117,3 +126,12 @@ def test_refuses_bad_settings(call, match):
 def test_fractions_of_the_reference_are_exact():
     assert reference.step_decay(7, 1.0, 3, 2) == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
     assert Fraction(7, 3) > 2
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_smallest_last_rate_still_gives_a_decreasing_curve():
+    for make in (ec.inverse_time, ec.exponential):
+        rates = make(100, 0.1, 1e-309).values()
+        assert np.isfinite(rates).all()
+        assert (np.diff(rates) < 0).all()
+        np.testing.assert_allclose(rates[[0, -1]], [0.1, 1e-309], rtol=1e-12)

@@ -29,7 +29,7 @@ MAKERS = {
     "polynomial, late": lambda T, lr: ec.polynomial(T, lr, min_lr=lr / 9, power=3),
     "inverse_sqrt": lambda T, lr: ec.inverse_sqrt(T, lr, timescale=20),
     "rex": lambda T, lr: ec.rex(T, lr),
-    "piecewise": lambda T, lr: ec.piecewise(T, [0, 3000], [lr, lr / 3]),
+    "piecewise": lambda T, lr: ec.piecewise(T, [0, 3000, 2**53], [lr, lr / 3, lr / 9]),
     "eigencurve": lambda T, lr: ec.eigencurve(P, T, lr),
     "eigencurve, last rate": lambda T, lr: ec.eigencurve(P, T, lr, min_lr=lr / 1000),
     "eigencurve, limit": lambda T, lr: ec.eigencurve(P, T, lr, beta=1),
@@ -130,9 +130,28 @@ def test_refuses_a_step_that_is_no_integer(make, step):
 
 
 @plain_schedule
+@pytest.mark.filterwarnings("error")
+def test_the_longest_run_neither_overflows_nor_rises(make):
+    f = make(2**53, 0.1)
+    rates = f(np.array([0, 1, 2**52, 2**53 - 1]))
+    assert rates[0] == 0.1
+    assert np.isfinite(rates).all()
+    assert (np.diff(rates) <= 0).all()
+
+
+@plain_schedule
 @pytest.mark.parametrize(
     ("total_steps", "error"),
-    [(0, ValueError), (-3, ValueError), (10.0, TypeError), ("10", TypeError), (True, TypeError), (None, TypeError)],
+    [
+        (0, ValueError),
+        (-3, ValueError),
+        (2**53 + 1, ValueError),
+        (10**30, ValueError),
+        (10.0, TypeError),
+        ("10", TypeError),
+        (True, TypeError),
+        (None, TypeError),
+    ],
 )
 def test_refuses_a_bad_horizon(make, total_steps, error):
     with pytest.raises(error, match="'total_steps' must be"):

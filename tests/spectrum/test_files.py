@@ -1,5 +1,6 @@
 import io
 import json
+import math
 import os
 import pickle
 
@@ -98,6 +99,11 @@ def archive(**arrays):
     return buffer.getvalue()
 
 
+def whole_json(**changes):
+    fields = {"format": "eigencurve.spectrum", "version": 1, "dim": None, "eigenvalues": [1.0], "weights": [1.0]}
+    return json.dumps({**fields, **changes}).encode()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "match"),
     [
@@ -109,7 +115,17 @@ def archive(**arrays):
         ("s.npz", archive(eigenvalues=np.array(["a"]), weights=np.ones(1)), "sequence of real numbers"),
         ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), format="other"), "format 'eigencurve.spectrum'"),
         ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), version=np.ones(3)), "plain arrays"),
+        ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), dim=np.inf), "plain arrays"),
+        ("s.npz", archive(eigenvalues=np.ones(1), weights=np.ones(1), dim=2.5), "plain arrays"),
+        ("s.npz", archive(eigenvalues=np.array([1 + 2j]), weights=np.ones(1)), "plain arrays.*complex"),
         ("s.json", b"{", "must be JSON"),
+        ("s.json", whole_json(dim=10**400), "'dim' must be <= 9223372036854775807, got an integer of about 401 digits"),
+        ("s.json", whole_json(dim=math.inf), "'dim' must be an integer, got inf"),
+        ("s.json", whole_json(eigenvalues=[10**400]), "'eigenvalues' must be small enough for float64"),
+        ("s.json", whole_json(dim=10).replace(b"10", b"1" * 5000), "JSON"),
+        ("s.json", whole_json(measurement={"reason": "settled", "moved": 10**400}), "measurement is complete"),
+        ("s.txt", b"# dim " + b"1" * 400 + b"\n1 1\n", "'dim' must be <= 9223372036854775807"),
+        ("s.txt", b"# dim " + b"1" * 5000 + b"\n1 1\n", "'dim' must be <= 9223372036854775807"),
         ("s.json", b"[1, 2]", "a JSON object"),
         ("s.json", b"{}", "format 'eigencurve.spectrum'"),
         ("s.json", json.dumps({"format": "eigencurve.spectrum", "version": 9}).encode(), "version 1.*Upgrade"),
@@ -168,3 +184,8 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         ec.save_spectrum(ec.Spectrum([1.0], [1]), path)
     assert ec.load_spectrum(path) == S
+
+
+def test_a_superscript_is_no_dimension(tmp_path):
+    (tmp_path / "s.txt").write_text("# dim ²\n1 1\n")
+    assert ec.load_spectrum(tmp_path / "s.txt").dim is None

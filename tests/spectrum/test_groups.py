@@ -131,3 +131,31 @@ def test_the_table_of_extra_terms(name, data_path):
     assert math.log2(steps) == pytest.approx(16.25 if "cifar" in name else 18.78, abs=0.006)
     assert ec.extra_term(p) < math.log2(p.kappa) + 1  # the worst case: equal shares in all groups
     assert ec.extra_term(p) < math.log2(steps)
+
+
+def test_a_group_without_weight_is_left_out():
+    nodes = ec.group(ec.Spectrum([1.0, 2.0, 4.0], [1, 0, 3]))
+    assert (nodes.index.tolist(), nodes.share.tolist(), nodes.lower.tolist()) == ([0, 2], [0.25, 0.75], [1.0, 4.0])
+    law = ec.group(ec.PowerLaw(60.0, 1.0, 2.0**20))  # the share of octave i is about 2^(-59 i)
+    assert law.index.tolist() == [0]
+    assert law.share.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(("kappa", "num_cells"), [(2.0**5, 20), (2.0**5 * (1 + 1e-13), 20), (33.0, 21), (1.1, 2)])
+def test_the_log_density_has_four_cells_an_octave_and_at_least_two(kappa, num_cells):
+    for spectrum in (ec.Spectrum([3.0, 3.0 * kappa], [1, 1]), ec.PowerLaw(1.5, 3.0, 3.0 * kappa)):
+        edges = ec.log_density(spectrum).edges
+        assert len(edges) == num_cells + 1
+        assert_allclose(edges, np.linspace(math.log(3.0), math.log(3.0 * kappa), num_cells + 1), rtol=1e-12)
+
+
+def test_half_a_spectrum_is_none():
+    class Half:
+        mu = 1.0
+
+    class OtherHalf:
+        L = 1.0
+
+    for half in (Half(), OtherHalf()):
+        with pytest.raises(TypeError, match="group: 'spectrum' must be a Spectrum or a PowerLaw"):
+            ec.group(half)

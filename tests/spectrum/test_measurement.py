@@ -109,3 +109,19 @@ def test_a_measurement_of_another_shape_is_refused(tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "measurement": [1]}))
     with pytest.raises(ValueError, match="whose measurement is complete"):
         ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"octaves": OctaveShares(np.array([0]), np.array([0.1]), np.array([1.0]), np.array([math.nan]))},
+        {"nodes": np.array([math.inf])},
+        {"reason": "tired"},
+        {"alphas": (np.array([1.0, math.nan]), np.array([4.0, 5.0]))},
+    ],
+)
+def test_what_would_not_load_is_not_saved(suffix, changes, tmp_path):
+    with pytest.raises(ValueError, match="save_spectrum: 'measurement' must be complete and finite, got"):
+        ec.save_spectrum(S, tmp_path / f"s{suffix}", record(**changes))
+    assert list(tmp_path.iterdir()) == []

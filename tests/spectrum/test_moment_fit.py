@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.reference.lanczos import lanczos_of_spectrum
 
+from eigencurve.spectrum import moment_fit
 from eigencurve.spectrum.log_grid import log_grid
 from eigencurve.spectrum.moment_fit import (
     christoffel,
@@ -77,3 +78,37 @@ def test_a_bulk_without_a_density_is_returned_as_its_nodes():
     points, masses = fit_bulk(alphas, betas, nodes, vectors, slice(3, 17), scale=1e-2)
     assert_allclose(points, nodes[3:17])
     assert_allclose(masses, vectors[0, 3:17] ** 2)
+
+
+def test_a_correction_that_fails_returns_the_nodes(monkeypatch):
+    monkeypatch.setattr(moment_fit, "reconciled", lambda masses, *_: 1.01 * masses)
+    points, masses = fit_bulk(ALPHAS, BETAS, NODES, VECTORS, slice(0, 40), scale=1e-3)
+    assert_allclose(points, NODES)
+    assert_allclose(masses, VECTORS[0] ** 2)
+
+
+def test_noise_above_a_tenth_returns_the_nodes(monkeypatch):
+    monkeypatch.setattr(moment_fit, "_MAX_NOISE", 1e-9)
+    points, _ = fit_bulk(ALPHAS, BETAS, NODES, VECTORS, slice(0, 40), scale=1e-3)
+    assert_allclose(points, NODES)
+
+
+@pytest.mark.parametrize("smoothness", [None, 0.2])
+def test_the_fit_is_the_maximum_of_its_posterior(smoothness):
+    grid = log_grid(NODES, 1e-3)
+    rows, values = known_moments(grid.points, ALPHAS, BETAS, VECTORS)
+    start = interpolated_masses(grid, NODES, VECTORS[0] ** 2, 1e-3)
+    problem, fit, variances = moment_fit._fit_with_variances(grid, rows, values, start, smoothness)
+    fit = moment_fit._maximise(problem, fit.coefficients, variances)
+    z, size = fit.coefficients, 1e-4
+
+    def cost(place, change):
+        moved = z + change * (np.arange(len(z)) == place)
+        return moment_fit._cost(problem, moment_fit._evaluated(problem, moved), variances)
+
+    slope = np.array([(cost(i, size) - cost(i, -size)) / (2 * size) for i in range(len(z))])
+    jacobian = moment_fit._jacobian(problem, fit)
+    hessian = 2 * moment_fit._hessian(problem, jacobian.T @ jacobian, variances)
+    # What another Newton step would gain; 1 is the cost of moving by one standard deviation of the posterior. The
+    # last coefficient, the logarithm of the atom's mass, is not determined if the mass is negligible.
+    assert slope[:-1] @ np.linalg.solve(hessian[:-1, :-1], slope[:-1]) / 2 < 0.3

@@ -51,6 +51,7 @@ def test_its_spectrum_spans_the_range_and_keeps_the_mass():
         ((1.5, 0.0, 1.0), "'mu' must be > 0"),
         ((1.5, 1.0, 1.0), "'L' must be > mu = 1"),
         ((float("nan"), 1.0, 2.0), "'alpha' must be finite"),
+        ((1.5, 1e-300, 1e300), "'L' must be small enough for L / mu to be finite, got 1e"),
     ],
 )
 def test_refuses_bad_settings(settings, match):
@@ -72,3 +73,11 @@ def test_a_published_spectrum_is_a_power_law_above_its_bulk(data_path):
     # Recorded from this fit: the paper shows the law in a figure, without a number.
     assert law.alpha == pytest.approx(1.23, abs=0.01)
     assert 0 < law.distance < 0.25
+
+
+@given(mu=st.floats(1e-8, 1.0), kappa=st.floats(1.01, 1e8), num=st.integers(2, 50))
+def test_the_eigenvalues_of_its_spectrum_are_geometric_with_exact_ends(mu, kappa, num):
+    law = ec.PowerLaw(1.3, mu, mu * kappa)
+    eigenvalues = law.spectrum(num).eigenvalues
+    assert (eigenvalues[0], eigenvalues[-1]) == (law.mu, law.L)
+    assert_allclose(np.diff(np.log(eigenvalues)), math.log(law.kappa) / (num - 1), rtol=1e-6)

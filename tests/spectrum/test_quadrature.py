@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.reference.lanczos import lanczos, lanczos_of_spectrum
 
 import eigencurve as ec
-from eigencurve.spectrum.quadrature import gauss_quadrature, sharpen
+from eigencurve.spectrum.quadrature import eigenpairs, gauss_quadrature, sharpen
 
 DECAYS = {"resnet-18_cifar10": 5e-4, "googlenet_cifar10": 5e-4, "vgg16_cifar10": 5e-4, "resnet-18_imagenet": 1e-4}
 entries = st.integers(1, 12).flatmap(
@@ -162,3 +162,26 @@ def test_refuses_a_bad_scale_or_smoothness():
         sharpen([1.0], [], scale=0.0)
     with pytest.raises(ValueError, match="sharpen: 'smoothness' must be > 0"):
         sharpen([1.0], [], scale=1.0, smoothness=-1.0)
+
+
+def test_eigenvalues_that_vanish_next_to_the_scale_keep_the_gauss_rule_and_a_vanishing_scale_is_refused():
+    alphas, betas = np.linspace(1, 2, 30), np.full(30, 0.4)
+    nodes, weights = gauss_quadrature(alphas, betas)
+    for scale in (1e14, 1e300):
+        found = sharpen(alphas, betas, scale=scale)
+        np.testing.assert_array_equal(found.eigenvalues, nodes)
+        np.testing.assert_allclose(found.weights, weights, rtol=1e-12)
+    with pytest.raises(
+        ValueError, match=r"sharpen: 'scale' must be >= 2\.7e-290 for eigenvalues up to 2\.7, got 1e-300"
+    ):
+        sharpen(alphas, betas, scale=1e-300)
+    assert len(sharpen(alphas, betas, scale=1e-289)) > 30
+
+
+@pytest.mark.parametrize("scale", [2.0**-1000, 2.0**-301, 2.0**301, 2.0**1000])
+def test_eigenpairs_scale_with_the_tridiagonal(scale):
+    alphas, betas = np.linspace(1, 2, 30), np.full(30, 0.4)
+    nodes, vectors = eigenpairs(alphas, betas)
+    scaled, others = eigenpairs(scale * alphas, scale * betas)
+    np.testing.assert_allclose(scaled / scale, nodes, rtol=1e-12)
+    np.testing.assert_allclose(others**2, vectors**2, rtol=1e-9, atol=1e-15)

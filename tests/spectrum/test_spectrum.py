@@ -136,3 +136,51 @@ def test_prepare_drops_or_refuses_negatives():
 def test_refuses_what_cannot_be_prepared(call, error, match):
     with pytest.raises(error, match=match):
         call(ec.Spectrum([-1.0, 0.0, 3.0], [1, 1, 2]))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_condition_number_beyond_float64_is_refused_before_it_divides_by_zero():
+    wide = ec.Spectrum([1e-300, 1e300], [1, 1], dim=2)
+    calls = [
+        lambda: wide.kappa,
+        wide.describe,
+        lambda: ec.prepare(wide),
+        lambda: ec.group(wide),
+        lambda: ec.log_density(wide),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"of a condition number that float64 can hold, got .*weight decay"):
+            call()
+    assert ec.prepare(wide, weight_decay=1e-5).kappa == 1e305
+    with pytest.raises(ValueError, match="'weight_decay' must be small enough to be added to the eigenvalues"):
+        ec.prepare(ec.Spectrum([1e308], [1]), weight_decay=1.7e308)
+
+
+def test_a_number_of_parameters_fits_an_int64():
+    assert ec.Spectrum([1.0], [1], dim=2**63 - 1).dim == 2**63 - 1
+    with pytest.raises(ValueError, match="'dim' must be <= 9223372036854775807, got 9223372036854775808"):
+        ec.Spectrum([1.0], [1], dim=2**63)
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_values_are_refused_instead_of_losing_their_imaginary_part():
+    with pytest.raises(TypeError, match="'eigenvalues' must be a sequence of real numbers"):
+        ec.Spectrum(np.array([1 + 2j, 3]), [1, 1])
+    with pytest.raises(TypeError, match="'matrix' must be a matrix of real numbers, got"):
+        ec.Spectrum.from_matrix(np.array([[1, 1j], [-1j, 1]]))
+
+
+def test_the_condition_number_is_a_ratio():
+    assert ec.Spectrum([0.5, 4.0], [1, 1]).kappa == 8.0
+    assert ec.PowerLaw(1.5, 0.5, 4.0).kappa == 8.0
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_matrix_may_be_asymmetric_by_rounding_only(size):
+    for gap, is_symmetric in ((0.5e-8, True), (2e-8, False)):
+        matrix = size * np.array([[1.0, 0.5], [0.5 + gap, 0.2]])
+        if is_symmetric:
+            assert ec.Spectrum.from_matrix(matrix).dim == 2
+        else:
+            with pytest.raises(ValueError, match=r"'matrix' must be symmetric, got '\|A - A\^T\|"):
+                ec.Spectrum.from_matrix(matrix)

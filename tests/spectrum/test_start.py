@@ -31,7 +31,10 @@ def test_a_file_keeps_the_start(suffix, tmp_path):
 
 def test_an_unknown_source_is_refused(tmp_path):
     path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, start=dataclasses.replace(START, source="guess"))
+    with pytest.raises(ValueError, match=r"save_spectrum: 'start' must be complete and finite, got .*guess"):
+        ec.save_spectrum(S, path, start=dataclasses.replace(START, source="guess"))
+    ec.save_spectrum(S, path, start=START)
+    path.write_text(path.read_text().replace('"gradient"', '"guess"'))
     with pytest.raises(ValueError, match="'path' must be a file whose start is complete"):
         load_start(path)
 

@@ -1,3 +1,6 @@
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -7,9 +10,9 @@ from eigencurve.studio import launch
 
 def test_the_command_is_private_and_small_by_default():
     words = launch.command()
-    assert words[:4] == [sys.executable, "-m", "streamlit", "run"]
+    assert words[:6] == [sys.executable, "-P", "-m", "eigencurve.studio.serve", str(os.getpid()), "run"]
     assert launch.APP.is_file()
-    assert words[4] == str(launch.APP)
+    assert words[6] == str(launch.APP)
     for option in (
         "--server.address=127.0.0.1",
         "--server.port=8501",
@@ -32,6 +35,27 @@ def test_host_port_and_browser():
 def test_the_server_ends_with_the_one_who_started_it(monkeypatch):
     monkeypatch.setattr(launch, "command", lambda *_: [sys.executable, "-c", "raise SystemExit(3)"])
     assert launch.run() == 3
+
+
+SERVER = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
+LAUNCH = """
+import sys
+from eigencurve.studio import launch
+launch.command = lambda *_: [sys.executable, "-c", sys.argv[1]]
+launch.find_spec = lambda _: object()
+launch.run()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_the_server_ends_before_the_one_who_is_asked_to_end(name):
+    launcher = subprocess.Popen([sys.executable, "-c", LAUNCH, SERVER], stdout=subprocess.PIPE, text=True)
+    server = int(launcher.stdout.readline())
+    launcher.send_signal(getattr(signal, name))
+    assert launcher.wait() != 0
+    launcher.stdout.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, signal.SIGKILL)
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -1,5 +1,4 @@
 import io
-import json
 import pickle
 import zipfile
 
@@ -32,6 +31,16 @@ def npz(**arrays):
     return buffer.getvalue()
 
 
+def encrypted(content):
+    """The archive with the bit set that says so, in every local header and in the directory."""
+    changed = bytearray(content)
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = -1
+        while (start := content.find(mark, start + 1)) >= 0:
+            changed[start + offset] |= 1
+    return bytes(changed)
+
+
 class Trap:
     def __reduce__(self):
         return print, ("unpickled",)
@@ -58,6 +67,17 @@ BAD = {
         "at most 20,000 eigenvalues, got '20,001'",
     ),
     "too large": ("a.txt", b"1 1\n" * (2 << 20), "at most 5 MB, got '8.0 MB'"),
+    "an encrypted archive": (
+        "a.npz",
+        encrypted(npz(eigenvalues=np.ones(3), weights=np.ones(3))),
+        "plain arrays.*encrypted",
+    ),
+    "400 digits": (
+        "a.json",
+        b'{"format": "eigencurve.spectrum", "version": 1, "eigenvalues": [1' + b"0" * 400 + b'], "weights": [1]}',
+        "small enough for float64",
+    ),
+    "no dimension": ("a.npz", npz(eigenvalues=np.ones(3), weights=np.ones(3), dim=np.inf), "plain arrays"),
     "a bomb": ("a.npz", npz(eigenvalues=np.zeros(10_000_000), weights=np.zeros(10)), "at most 64 MB unpacked"),
 }
 
@@ -90,7 +110,8 @@ def test_sources():
     own = subject_of(Settings(source="upload", weight_decay=0.5), Upload("a.txt", S))
     assert own.spectrum == ec.prepare(S, 0.5)
     assert own.name == "a.txt"
-    assert json.dumps("a.txt") in own.code
+    assert own.code == 'ec.load_spectrum("a.txt")'
+    assert subject_of(Settings(source="upload"), Upload("🦔.txt", S)).code == 'ec.load_spectrum("🦔.txt")'
 
 
 def test_no_file_or_no_curvature():

@@ -1,4 +1,5 @@
 import json
+import math
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.reference.problems import pieces, problems
 import eigencurve as ec
 from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.evaluators import StepEvaluator
-from eigencurve.theory.optimal import descend, knots_for
+from eigencurve.theory.optimal import Search, descend, knots_for
 from eigencurve.theory.tuning import tune
 
 S = ec.Spectrum([0.01, 0.1, 0.5, 2.0], [5, 3, 1, 1])
@@ -148,3 +149,16 @@ def test_known_figures_of_a_published_spectrum(data_path, T, noise, known, ratio
     for name, ratio in ratios.items():
         measured = q.expected_loss(tune(StepEvaluator(q.nodes), classics[name], 2 / p.L)) / found.loss
         assert measured == pytest.approx(ratio, abs=0.005)
+
+
+def test_the_gap_is_relative_to_the_certificate():
+    f = ec.constant(3, 0.1)
+    found = {(1.2, 1.0): pytest.approx(0.2), (0.0, 0.0): 0.0, (0.1, 0.0): math.inf, (1.0, None): None}
+    for (loss, bound), gap in found.items():
+        assert Search(f, loss, bound, "cosine", "optimised").gap == gap
+
+
+def test_a_short_run_has_a_knot_at_every_step():
+    for T in (1, 2, 15, 16):
+        assert knots_for(T, 16).tolist() == list(range(T))
+    assert len(knots_for(40, 16)) <= 16

@@ -83,9 +83,7 @@ def report(
 
 
 def _panels(path: Path) -> list[Panel]:
-    if not path.exists():
-        raise FileNotFoundError(2, "no such file", str(path))
-    found = panels_of(Store(path))
+    found = panels_of(Store(path, read_only=True))
     if not found:
         raise ValueError(f"{path} contains no finished runs.")
     return found

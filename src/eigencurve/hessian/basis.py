@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
-from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
 
 from eigencurve._arrays import Array
+from eigencurve.spectrum.quadrature import eigenpairs
 
 # Share of the rows, apart from those of the last two steps, that stored Ritz vectors may use. New steps use the rest.
 STORED_SHARE = 0.9
@@ -17,6 +19,8 @@ STORED_SHARE = 0.9
 MAX_ERROR = 1e-2
 MAX_LOST = 1e-1
 DOT_CHUNK = 1 << 20
+# The square of a length below this has lost digits to underflow.
+TINY_SQUARE = 1e-280
 
 
 class Basis:
@@ -96,7 +100,7 @@ class Basis:
 
     def _ritz(self, alphas: Array, betas: Array) -> tuple[Array, Array]:
         """Ritz vectors in the coordinates v_1 … v_j, and their residuals divided by the gap to the next Ritz value."""
-        values, ritz = eigh_tridiagonal(alphas, betas[:-1])
+        values, ritz = eigenpairs(alphas, betas)
         gap = np.minimum(np.diff(values, prepend=-np.inf), np.diff(values, append=np.inf))
         rounding = 64 * torch.finfo(self.rows.dtype).eps * np.abs(values).max()
         return ritz, betas[-1] * np.abs(ritz[-1]) / np.maximum(gap, rounding)
@@ -110,6 +114,18 @@ class Basis:
             block = self.rows[:, start : start + width]
             rotated, last = matrix @ block[:inner], block[inner].clone()
             block[:kept], block[kept] = rotated, last
+
+
+def norm(vector: Tensor) -> float:
+    """Length of a vector in float64, also if its square is outside the range of float64."""
+    square = dot(vector, vector)
+    if TINY_SQUARE < square < 1 / TINY_SQUARE:
+        return math.sqrt(square)
+    largest = float(vector.abs().max())
+    if not 0 < largest < math.inf:
+        return largest
+    unit = vector.double() / largest
+    return largest * math.sqrt(dot(unit, unit))
 
 
 def dot(a: Tensor, b: Tensor) -> float:

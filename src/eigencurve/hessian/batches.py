@@ -68,6 +68,14 @@ class Batches:
                 yield from [(size, part)] if size else []
             start = stop
 
+    def halves(self, batch: Any) -> list[tuple[int, Any]]:
+        """The two halves of a microbatch with their numbers of examples; empty if one of them would have none."""
+        length = _leading(batch) or 0
+        middle = length // 2
+        parts = [_map(partial(_cut, length=length, start=i, stop=j), batch) for i, j in ((0, middle), (middle, length))]
+        sizes = [self._size(part) for part in parts]
+        return list(zip(sizes, parts, strict=True)) if middle and all(sizes) else []
+
     def _first_pass(self) -> str:
         digest = hashlib.sha256()
         for batch in self._batches():

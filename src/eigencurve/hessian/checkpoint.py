@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 import os
 import time
-import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,14 +21,23 @@ import numpy as np
 import torch
 
 from eigencurve import _check
+from eigencurve._archives import ArchiveError, read_arrays
 from eigencurve._arrays import Array
-from eigencurve._files import write_atomically
+from eigencurve._files import exclusive, write_atomically
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.lanczos import LanczosRun, Recurrence
 
 FORMAT = "eigencurve.lanczos"
 VERSION = 1
 SECONDS_BETWEEN = 5.0
+# The fields of the small file and their numbers of axes; the texts are not numbers. Files of version 0.1 have no
+# function.
+TEXTS = ("format", "fingerprint", "function")
+AXES = {
+    "format": 0, "version": 0, "fingerprint": 0, "seed": 0, "num_steps": 0, "num_rows": 0, "lengths": 1, "exact": 1,
+    "distinct": 1, "done_alphas": 1, "done_betas": 1, "alphas": 1, "betas": 1, "now_exact": 0, "coordinates": 2,
+    "num_used": 0, "num_locked": 0, "num_stored": 0, "generation": 0, "sums": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,25 @@ class SavedRun:
     num_rows: int
 
 
+@contextmanager
+def reserved(path: str | os.PathLike[str] | None, function: str, is_main_process: bool) -> Iterator[None]:
+    """Keep the checkpoint for this process until the block ends.
+
+    Raises:
+        ValueError: If another process uses the checkpoint now.
+    """
+    if path is None or not is_main_process:
+        yield
+        return
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(Path(path)))
+        except BlockingIOError:
+            remedy = "Wait until it has ended, or pass another path."
+            _check.refuse(function, "checkpoint", "used by one process at a time", f"{path}, in use by another", remedy)
+        yield
+
+
 class CheckpointFile:
     """The checkpoint of one call of ``estimate_spectrum``, or of another function that runs Lanczos.
 
@@ -80,6 +109,8 @@ class CheckpointFile:
             return None
         fields = self._read()
         self._require_same(fields)
+        if not _fits_together(fields):
+            self._refuse("a complete checkpoint", "fields that do not fit together")
         lengths, exact = fields["lengths"], fields["exact"]
         ends = np.cumsum(lengths)
         finished = [
@@ -137,11 +168,14 @@ class CheckpointFile:
 
     def _read(self) -> dict[str, Any]:
         try:
-            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as archive:
-                fields = {name: archive[name] for name in archive.files}
-            kind, version = str(fields["format"]), int(fields["version"])
-        except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+            fields = read_arrays(self.path.read_bytes())
+        except (ArchiveError, OSError) as error:
             self._refuse("a complete checkpoint", str(error))
+        for name, axes in AXES.items():
+            field = fields.get(name)
+            if field is None or field.ndim != axes or (field.dtype.kind == "U") != (name in TEXTS):
+                self._refuse("a complete checkpoint", f"one without a valid {name!r}")
+        kind, version = str(fields["format"]), int(fields["version"])
         if (kind, version) != (FORMAT, VERSION):
             self._refuse(f"of format {FORMAT!r}, version {VERSION}", f"{kind!r}, version {version}")
         return fields
@@ -190,3 +224,16 @@ class CheckpointFile:
                     basis.rows[place] = torch.from_numpy(np.frombuffer(content, dtype=numpy_type))
         except OSError as error:
             self._refuse("complete, with its rows", str(error))
+
+
+def _fits_together(fields: dict[str, Any]) -> bool:
+    """Whether the lengths of the arrays are those that the counts announce."""
+    used, done = int(fields["num_used"]), int(fields["lengths"].sum())
+    each = len(fields["lengths"])
+    return (
+        len(fields["exact"]) == len(fields["distinct"]) == each
+        and len(fields["done_alphas"]) == len(fields["done_betas"]) == done
+        and len(fields["alphas"]) == len(fields["betas"])
+        and len(fields["coordinates"]) == used <= int(fields["num_rows"])
+        and len(fields["sums"]) == used
+    )

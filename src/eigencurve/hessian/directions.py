@@ -14,7 +14,7 @@ from torch import Tensor
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.basis import dot
-from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
+from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
 from eigencurve.hessian.estimate import Interrupted, SpectrumEstimate
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
@@ -101,11 +101,12 @@ def measure_directions(
         weight_decay: Value of |λ| below which it does not matter how the mass is distributed.
         mark: Text that identifies the vectors in a checkpoint, in addition to the operator and the seed.
     """
-    loop = _DirectionLoop(operator, settings, mark)
     settling = Settling(weight_decay, 1, operator.dtype)
     shown = settings.progress and operator.is_main_process
-    with progress_bar(shown, loop.plan.num_steps * len(starts), str(loop.plan)) as advance:
-        runs = [loop.run(index, start, advance) for index, start in enumerate(starts)]
+    with reserved(settings.checkpoint, settings.function, operator.is_main_process):
+        loop = _DirectionLoop(operator, settings, mark)
+        with progress_bar(shown, loop.plan.num_steps * len(starts), str(loop.plan)) as advance:
+            runs = [loop.run(index, start, advance) for index, start in enumerate(starts)]
     return [_measure(square, run, settling) for square, run in runs]
 
 

@@ -12,14 +12,14 @@ import torch
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun
+from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.probe_error import probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
-from eigencurve.hessian.settings import FUNCTION, EstimateSettings
+from eigencurve.hessian.settings import FUNCTION, EstimateSettings, seed_of
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.units import TYPICAL_STEPS
@@ -102,8 +102,8 @@ def estimate_spectrum(
         progress: Whether to show a progress bar on a terminal.
 
     Raises:
-        ValueError: If an argument is invalid, or if the checkpoint is damaged or belongs to another model, data set
-            or seed.
+        ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
+            belongs to another model, data set or seed.
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).
@@ -117,10 +117,12 @@ def estimate_spectrum(
 
 def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> SpectrumEstimate:
     """Estimate the spectrum of ``operator``; see :func:`estimate_spectrum`."""
-    started, loop = time.monotonic(), _ProbeLoop(operator, settings)
-    shown = settings.progress and operator.is_main_process
-    with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
-        runs = loop.run(advance)
+    started = time.monotonic()
+    with reserved(settings.checkpoint, FUNCTION, operator.is_main_process):
+        loop = _ProbeLoop(operator, settings)
+        shown = settings.progress and operator.is_main_process
+        with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
+            runs = loop.run(advance)
     return _summary(runs, loop, time.monotonic() - started)
 
 
@@ -178,7 +180,7 @@ class _ProbeLoop:
         if self.file is not None and self.saved is not None and probe == len(self.saved.finished):
             self.file.restore(self.saved, recurrence)
             return recurrence
-        source = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + probe)
+        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
         start = torch.randn(self.operator.dim, generator=source, dtype=self.operator.dtype)
         recurrence.start(start.to(self.operator.device))
         return recurrence

@@ -8,13 +8,13 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.basis import Basis, dot
+from eigencurve.hessian.basis import Basis, dot, norm
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.spectrum.quadrature import eigenpairs
 
 BoolArray = NDArray[np.bool_]
 
@@ -86,7 +86,7 @@ class Recurrence:
 
     def start(self, vector: Tensor) -> None:
         """Set the start vector, divided by its norm."""
-        self.basis.append(vector.to(self.plan.device), dot(vector, vector) ** 0.5)
+        self.basis.append(vector.to(self.plan.device), norm(vector))
 
     def step(self) -> None:
         """Take one step: one product, and one more row and column of the tridiagonal."""
@@ -94,7 +94,7 @@ class Recurrence:
         residual = self.operator(last.to(self.operator.device)).to(last.device)
         alpha = dot(last, residual)
         self.basis.project_off(residual)
-        beta = dot(residual, residual) ** 0.5
+        beta = norm(residual)
         if not np.isfinite(alpha + beta):
             _check.refuse("lanczos", "operator", "one with finite products", alpha + beta)
         self.is_changing = True
@@ -170,7 +170,7 @@ def without_copies(run: LanczosRun, dtype: torch.dtype) -> Measure:
 
 def _ritz(alphas: Array, betas: Array) -> tuple[Array, Array, Array]:
     """Nodes of a tridiagonal in ascending order, their weights, and the norms of their residuals."""
-    nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
+    nodes, vectors = eigenpairs(alphas, betas)
     return nodes, vectors[0] ** 2, betas[-1] * np.abs(vectors[-1])
 
 

@@ -17,6 +17,7 @@ from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.operator import CurvatureOperator
+from eigencurve.hessian.settings import seed_of
 from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
 from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
@@ -96,7 +97,7 @@ def estimate_noise(
     grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
     gradients = ExampleGradients(FUNCTION, operator, examples)
     gradients.require_independent()
-    samples = [partial(gradients.sample, settings.seed * 1_000_003 + index) for index in range(count)]
+    samples = [partial(gradients.sample, seed_of(settings.seed, index)) for index in range(count)]
     mark = "" if examples is None else examples.fingerprint()
     starts: list[Start] = [lambda: gradients.mean, *samples]
     mean, *measures = measure_directions(operator, starts, settings, grid.weight_decay, mark)

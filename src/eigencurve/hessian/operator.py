@@ -111,6 +111,26 @@ class CurvatureOperator(ABC):
                     raise
                 return self._retry_with_plain_kernels(vector, error)
 
+    def losses_of_halves(self, seed: int) -> tuple[float, float, float] | None:
+        """Loss of the first microbatch, and the weighted mean and the sum of the losses of its two halves.
+
+        None if the microbatch cannot be split, or if the model does not accept a part of it.
+        """
+        with undisturbed(self.model, self.mode, seed, self._generators, self.device), torch.no_grad():
+            _, batch = next(iter(self._batches))
+            try:
+                sizes, halves = zip(*self._batches.halves(batch), strict=True)
+                whole, *parts = map(self._plain_loss, (batch, *halves))
+            except Exception:  # the checks that follow report what is wrong with the whole microbatch
+                return None
+        mean = sum(size * loss for size, loss in zip(sizes, parts, strict=True)) / sum(sizes)
+        return whole, mean, sum(parts)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some batch is cut into several microbatches."""
+        return self._batches.num_pieces > self._batches.num_batches
+
     @property
     def named_parameters(self) -> dict[str, nn.Parameter]:
         """Parameters that the operator acts on, by name, in the order of its vectors."""
@@ -222,6 +242,9 @@ class CurvatureOperator(ABC):
         outputs = self._objective.outputs(self.model, batch)
         return self._checked_loss(self._objective.loss(outputs, batch), index)
 
+    def _plain_loss(self, batch: Any) -> float:
+        return float(self._objective.loss(self._objective.outputs(self.model, batch), batch))
+
     def _gradient(self, batch: Any, index: int) -> Sequence[Tensor]:
         return torch.autograd.grad(self._loss(batch, index), self._parameters, materialize_grads=True)
 
@@ -281,10 +304,12 @@ class HessianOperator(CurvatureOperator):
         count: Function that returns the number of examples over which the loss of a batch is the mean. The default is
             the leading dimension of the first tensor. For a language model, count the labels that are not ignored.
             Microbatches are weighted by their counts, and skipped if the count is zero.
-        check: Whether to spend three products on checking that products are deterministic and symmetric.
+        check: Whether to spend three products on checking that products are deterministic and symmetric, and one pass
+            on checking that the loss is a mean.
 
     Raises:
-        ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar; if
+        ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar, or the sum
+            over the batch; if
             products are random (active dropout, for example) or not symmetric; if the model has no double backward;
             or if batch norm in train mode meets microbatches.
 

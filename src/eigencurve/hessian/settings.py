@@ -45,11 +45,22 @@ class EstimateSettings:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        for name, minimum in (("num_steps", 1), ("num_probes", 1), ("seed", 0), ("total_steps", 1)):
+        for name, minimum in (("num_steps", 1), ("num_probes", 1), ("seed", 0)):
             object.__setattr__(self, name, _check.whole(FUNCTION, name, getattr(self, name), minimum))
+        steps = _check.whole(FUNCTION, "total_steps", self.total_steps, minimum=1, maximum=_check.MOST_STEPS)
+        object.__setattr__(self, "total_steps", steps)
         if self.settle is not None:
             object.__setattr__(self, "settle", _check.positive(FUNCTION, "settle", self.settle))
         decay = _check.positive(FUNCTION, "weight_decay", self.weight_decay, "It also sets the resolution near zero.")
         object.__setattr__(self, "weight_decay", decay)
         if self.checkpoint is not None and not Path(self.checkpoint).parent.is_dir():
             _check.refuse(FUNCTION, "checkpoint", "a path in a folder that exists", str(self.checkpoint))
+
+
+def seed_of(seed: int, index: int) -> int:
+    """The seed of one random vector, for torch's generator, which uses only the lowest 32 bits.
+
+    >>> seed_of(2, 1)
+    2000007
+    """
+    return ((seed * 1_000_003 + index) ^ (seed >> 32)) % 2**63

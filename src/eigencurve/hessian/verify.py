@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
-from eigencurve.hessian.basis import dot
+from eigencurve.hessian.basis import dot, norm
 from eigencurve.hessian.lanczos import LinearOperator
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: CurvatureOperator) -> float | None:
-    r"""Check on random u and v that Hv is reproducible and that u·Hv = v·Hu.
+    r"""Check that the loss is a mean, and on random u and v that Hv is reproducible and that u·Hv = v·Hu.
 
     The two computations of Hv start from different random states, which exposes active dropout. With finite
     differences, Hv is also computed with twice the step; the difference is the error estimate that is returned.
@@ -31,6 +32,7 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
     Raises:
         ValueError: If a check fails. The message names the check and the likely cause.
     """
+    _require_mean(operator)
     u, v = probe_vectors(operator)
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
@@ -53,13 +55,34 @@ def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
 def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
     """|u·Hv - v·Hu| of the products Hv and Hu, and the gap that rounding and a relative ``error`` can explain."""
     gap = abs(dot(u, product) - dot(v, other))
-    return gap, (TOLERANCE[u.dtype] + 3 * error) * (_norm(product) + _norm(other))
+    return gap, (TOLERANCE[u.dtype] + 3 * error) * (norm(product) + norm(other))
 
 
 def relative_size(difference: Tensor, reference: Tensor) -> float:
     """Norm of ``difference`` divided by the norm of ``reference``, unless that is zero."""
-    size = _norm(reference)
-    return _norm(difference) / size if size > 0 else _norm(difference)
+    size = norm(reference)
+    return norm(difference) / size if size > 0 else norm(difference)
+
+
+def _require_mean(operator: CurvatureOperator) -> None:
+    """Compare the loss of the first microbatch with the losses of its halves."""
+    losses = operator.losses_of_halves(SEED)
+    if losses is None:
+        return
+    allowed = TOLERANCE[operator.dtype] * max(map(abs, losses))
+    whole, mean, total = losses
+    if not math.isfinite(allowed) or abs(whole - mean) <= allowed:
+        return
+    if abs(whole - total) <= allowed:
+        got = f"a sum: {whole:.4g} for a batch, and {mean:.4g} on average for its halves"
+        _check.refuse(_name(operator), "loss_fn", "the mean over the batch", got, "Use reduction='mean'.")
+    if operator.is_split:
+        warnings.warn(
+            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the mean of its halves {mean:.4g}, so the "
+            "matrix depends on 'microbatch'. If the loss is a mean over something else than rows, pass 'count'; "
+            "otherwise leave 'microbatch' out.",
+            stacklevel=4,
+        )
 
 
 def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
@@ -99,10 +122,6 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
     inner = getattr(module, "dropout", 0.0) if isinstance(module, nn.RNNBase | nn.MultiheadAttention) else 0.0
     return active and (rate > 0 or inner > 0)
-
-
-def _norm(vector: Tensor) -> float:
-    return math.sqrt(dot(vector, vector))
 
 
 def _name(operator: CurvatureOperator) -> str:

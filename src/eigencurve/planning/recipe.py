@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import schedule_of_kind
@@ -64,12 +65,12 @@ class Recipe:
         """Lines of Python that define an equal ``schedule``."""
         if not self.warmup_steps:
             return self._body()
-        shape = "" if self.warmup_shape == "linear" else f", shape={_literal(self.warmup_shape)}"
+        shape = "" if self.warmup_shape == "linear" else f", shape={literal(self.warmup_shape)}"
         return [*self._body(), f"schedule = ec.warmup(schedule, {self.warmup_steps}{shape})"]
 
     def _body(self) -> list[str]:
         words = {"total_steps": self.total_steps - self.warmup_steps, "lr": self.lr, **self.settings}
-        arguments = [f"{name}={_literal(value)}" for name, value in words.items()]
+        arguments = [f"{name}={literal(value)}" for name, value in words.items()]
         if self.kind != "eigencurve":
             return [f"schedule = ec.{self.kind}({', '.join(arguments)})"]
         if self.subject is None or self.subject.code is None:
@@ -95,7 +96,7 @@ class SavedSchedule:
 
     def statements(self) -> list[str]:
         """The line of Python that loads the file."""
-        return [f"schedule = ec.schedule_from_dict(json.loads(Path({_literal(str(self.path))}).read_text()))"]
+        return [f"schedule = ec.schedule_from_dict(json.loads(Path({literal(str(self.path))}).read_text()))"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,3 @@ def _prepared(subject: Subject) -> str:
 def _from_numbers(schedule: Schedule) -> str:
     body = schedule.schedule if isinstance(schedule, Warmup) else schedule
     return f"schedule = ec.schedule_from_dict({body.to_dict()!r})"
-
-
-def _literal(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from eigencurve import _check
+from eigencurve.planning.literals import literal
 from eigencurve.spectrum.files import SpectrumFile, parse_spectrum, spectrum_suffix
 from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
 from eigencurve.spectrum.noise import NoiseEstimate
@@ -81,7 +81,7 @@ def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
     """A spectrum from a file; see :func:`bytes_subject` for the default weight decay."""
     suffix = spectrum_suffix("load_spectrum", path)
     subject = bytes_subject(path.read_bytes(), suffix, str(path), weight_decay)
-    code = f"ec.load_spectrum({json.dumps(str(path))})"
+    code = f"ec.load_spectrum({literal(str(path))})"
     return dataclasses.replace(subject, name=path.stem, code=code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,8 +36,8 @@ class Trial:
     Attributes:
         schedule: Name of the schedule.
         settings: All settings of the runs, including the schedule.
-        values: Values of the runs that did not diverge, by metric.
-        num_diverged: Number of runs that diverged.
+        values: Finite values of the runs that did not diverge, by metric.
+        num_diverged: Number of runs that diverged, or have a metric that is not finite.
         curves: Times and mean over the seeds, by name. A run's only curve has the empty name.
     """
 
@@ -147,9 +148,14 @@ def _trial(rows: Sequence[Mapping[str, Any]]) -> Trial:
     settings = rows[0]["settings"]
     kept = [row for row in rows if not row["diverged"]]
     names = dict.fromkeys(name for row in kept for name in row["metrics"])
-    values = {name: [row["metrics"][name] for row in kept if name in row["metrics"]] for name in names}
+    values = {name: [row["metrics"][name] for row in kept if _is_finite(row["metrics"].get(name))] for name in names}
     label = str(settings.get(SCHEDULE) or settings_text(settings))
-    return Trial(label, settings, values, len(rows) - len(kept), _mean_curves([_curves(row["curve"]) for row in kept]))
+    num_diverged = len(rows) - sum(all(map(_is_finite, row["metrics"].values())) for row in kept)
+    return Trial(label, settings, values, num_diverged, _mean_curves([_curves(row["curve"]) for row in kept]))
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _curves(kept: Any) -> dict[str, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -12,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from eigencurve import _check
 from eigencurve.runs.origin import Origin
@@ -20,6 +21,23 @@ from eigencurve.runs.origin import Origin
 APPLICATION_ID = 0x45494743  # "EIGC", the SQLite field that identifies the file type
 VERSION = 1
 LEASE_SECONDS = 3600.0
+# Seconds to wait for a lock, and what SQLite's codes mean to the user.
+TIMEOUT = 60.0
+FORBIDDEN = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked",
+    sqlite3.SQLITE_LOCKED: "another process keeps it locked",
+    sqlite3.SQLITE_NOMEM: "too little memory",
+}
+# All columns of a run, those that hold JSON, and what reading a damaged one may raise.
+COLUMNS = (
+    "key", "experiment", "settings", "seed", "metrics", "diverged", "curve", "versions", "revision", "finished",
+    "seconds",
+)  # fmt: skip
+PACKED = ("settings", "metrics", "curve", "versions")
+DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY, experiment TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -29,7 +47,17 @@ SCHEMA = (
     """CREATE TABLE IF NOT EXISTS claims (
     key TEXT PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL, born TEXT NOT NULL, since REAL NOT NULL
 ) WITHOUT ROWID""",
+    # A table of its own, so programs of version 0.1 can use the same file. Their rows get a checksum later.
+    "CREATE TABLE IF NOT EXISTS checks (key TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID",
 )
+
+
+class StoreError(OSError):
+    """The store cannot be read or written now: no permission, no space, or locked by another process."""
+
+
+class DamagedStoreError(ValueError):
+    """The file is damaged, or not a store."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +99,29 @@ def key_of(experiment: str, run: Run) -> str:
 class Store:
     """A file of finished runs that several processes can share.
 
+    Every row has a checksum, so a damaged value is refused instead of returned.
+
     Args:
         path: Path of the file, created if missing. Any other kind of file, or a damaged store, is refused and left
             unchanged.
+        read_only: Whether to leave the file unchanged. It must then exist.
+
+    Raises:
+        FileNotFoundError: The file does not exist, with ``read_only``.
+        StoreError: The file cannot be read or written: no permission, no space, or locked by another process.
+        DamagedStoreError: The file is damaged or of another kind. All methods raise these two.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
+        self.path, self.read_only = Path(path), read_only
+        if read_only and not self.path.exists():
+            raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
         _require_ours(self.path)
+        if not read_only:
+            self._make()
+
+    def _make(self) -> None:
+        """Create what is missing, and give a checksum to rows that have none."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connection() as connection:
             # One transaction: another process that opens the file meanwhile sees an empty file or a complete store.
@@ -87,6 +130,7 @@ class Store:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             for statement in SCHEMA:
                 connection.execute(statement)
+            _seal(connection, "key NOT IN (SELECT key FROM checks)", [])
         with self._connection() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
 
@@ -94,13 +138,10 @@ class Store:
         """The outcomes of ``runs`` in the same order; None for each run that is not in the store."""
         keys = [key_of(experiment, run) for run in runs]
         known: dict[str, Outcome] = {}
-        with self._connection() as connection:
+        with self._reading() as connection:
             for part in _parts(keys):
-                marks = ",".join("?" * len(part))
-                for row in connection.execute(
-                    f"SELECT key, metrics, curve, diverged FROM runs WHERE key IN ({marks})", part
-                ):
-                    known[row[0]] = _outcome(*row[1:])
+                for row in self._verified(connection, f"key IN ({_marks(part)})", part):
+                    known[row["key"]] = _outcome(row["metrics"], row["curve"], row["diverged"])
         return [known.get(key) for key in keys]
 
     def claim(self, experiment: str, runs: Sequence[Run]) -> list[Run]:
@@ -111,7 +152,7 @@ class Store:
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             for part in _parts(list(keys)):
-                marks = ",".join("?" * len(part))
+                marks = _marks(part)
                 busy.update(key for (key,) in connection.execute(f"SELECT key FROM runs WHERE key IN ({marks})", part))
                 claims = connection.execute(
                     f"SELECT key, host, pid, born, since FROM claims WHERE key IN ({marks})", part
@@ -150,31 +191,110 @@ class Store:
         rows = [(*_fields(experiment, run, outcome), *common) for run, outcome in zip(runs, outcomes, strict=True)]
         with self._connection() as connection:
             connection.executemany("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
+            for part in _parts([row[0] for row in rows]):
+                _seal(connection, f"key IN ({_marks(part)})", part)
             connection.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows])
 
     def experiments(self) -> list[str]:
         """Names of all experiments that have finished runs."""
-        with self._connection() as connection:
+        with self._reading() as connection:
             found = connection.execute("SELECT DISTINCT experiment FROM runs ORDER BY experiment").fetchall()
         return [name for (name,) in found]
 
     def rows(self, experiment: str) -> list[dict[str, Any]]:
         """All columns of an experiment's runs, as plain values."""
-        with self._connection() as connection:
-            connection.row_factory = sqlite3.Row
-            found = connection.execute("SELECT * FROM runs WHERE experiment = ? ORDER BY key", (experiment,)).fetchall()
-        packed = ("settings", "metrics", "curve", "versions")
-        return [{k: json.loads(row[k]) if k in packed else row[k] for k in row.keys()} for row in found]  # noqa: SIM118
+        with self._reading() as connection:
+            return list(self._verified(connection, "experiment = ? ORDER BY key", [experiment]))
+
+    def _verified(self, connection: sqlite3.Connection, where: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Rows with their JSON decoded, each compared with its checksum."""
+        connection.row_factory = sqlite3.Row
+        known = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'checks'").fetchone()[0]
+        digest = "(SELECT digest FROM checks WHERE checks.key = runs.key)" if known else "NULL"
+        for row in connection.execute(f"SELECT {', '.join(COLUMNS)}, {digest} FROM runs WHERE {where}", values):
+            *columns, expected = tuple(row)
+            try:
+                found = {name: json.loads(row[name]) if name in PACKED else row[name] for name in COLUMNS}
+                key = key_of(found["experiment"], Run(found["settings"], found["seed"]))
+            except DAMAGE as error:
+                _refuse("a store in good order", f"{self.path}: the run {row['key']!r:.14}: {error}")
+            if key != row["key"] or expected not in (None, _digest(columns)):
+                damage = f"{self.path}: the run {key[:12]} of {row['experiment']!r} does not match its checksum"
+                _refuse("a store in good order", damage, "Restore the file from a copy, or delete that row.")
+            yield found
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        connection = sqlite3.connect(self.path, timeout=60.0)
-        try:
+        if self.read_only:
+            raise StoreError(f"Store: {self.path} was opened for reading; it is not changed.")
+        with _translated(self.path), contextlib.closing(sqlite3.connect(self.path, timeout=TIMEOUT)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             with connection:
                 yield connection
-        finally:
-            connection.close()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with _translated(self.path), contextlib.closing(_open_for_reading(self.path)) as connection:
+            yield connection
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _digest(columns: Sequence[Any]) -> str:
+    """The checksum of a row: a hash of its columns as SQLite returns them."""
+    return hashlib.sha256(json.dumps(list(columns)).encode()).hexdigest()[:16]
+
+
+def _seal(connection: sqlite3.Connection, where: str, values: Sequence[str]) -> None:
+    """Give a checksum to the rows among ``where`` that have none."""
+    rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM runs WHERE {where}", values)
+    connection.executemany("INSERT OR IGNORE INTO checks VALUES (?,?)", ((row[0], _digest(row)) for row in rows))
+
+
+def _open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that changes nothing and leaves no file behind, also in a folder that cannot be written."""
+    address = path.resolve().as_uri()
+    connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=TIMEOUT)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        return connection
+    except sqlite3.OperationalError as error:
+        connection.close()
+        log = path.with_name(f"{path.name}-wal")
+        if _code(error) not in FORBIDDEN or (log.exists() and log.stat().st_size):
+            raise
+    except BaseException:
+        connection.close()
+        raise
+    return sqlite3.connect(f"{address}?immutable=1", uri=True)
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Raise StoreError or DamagedStoreError in place of SQLite's errors."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = _code(error)
+        if code in FORBIDDEN:
+            raise StoreError(f"Store: {path} cannot be written or opened ({error}). Check its permissions.") from error
+        if code in REASONS:
+            raise StoreError(f"Store: {path}: {REASONS[code]} ({error}). Finished runs are kept.") from error
+        is_foreign = code == sqlite3.SQLITE_NOTADB
+        _refuse("a store of eigencurve's results" if is_foreign else "a store in good order", f"{path}: {error}")
+
+
+def _code(error: sqlite3.DatabaseError) -> int | None:
+    """The primary code of SQLite's error; None if Python raised it."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _refuse(constraint: str, found: str, remedy: str = "The file is unchanged; choose another path.") -> NoReturn:
+    raise DamagedStoreError(_check.sentence("Store", "path", constraint, found, remedy))
 
 
 def _parts(keys: list[str], size: int = 500) -> Iterator[list[str]]:
@@ -196,11 +316,10 @@ def _packed(outcome: Outcome) -> Any:
     return {"curve": one, "curves": {name: [list(pair) for pair in pairs] for name, pairs in outcome.curves.items()}}
 
 
-def _outcome(metrics: str, packed: str, diverged: int) -> Outcome:
-    found = json.loads(packed)
+def _outcome(metrics: Mapping[str, float], found: Any, diverged: int) -> Outcome:
     fields = found if isinstance(found, dict) else {"curve": found, "curves": {}}
     curves = {name: _pairs(pairs) for name, pairs in fields["curves"].items()}
-    return Outcome(json.loads(metrics), _pairs(fields["curve"]), bool(diverged), curves)
+    return Outcome(metrics, _pairs(fields["curve"]), bool(diverged), curves)
 
 
 def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
@@ -210,21 +329,16 @@ def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
 def _require_ours(path: Path) -> None:
     if not path.exists() or path.stat().st_size == 0:
         return
-    remedy = "The file is unchanged; choose another path."
-    try:
-        connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=60.0)
-        with contextlib.closing(connection):
-            kind = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            health = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        _check.refuse("Store", "path", "a store of eigencurve's results", f"{path}: {error}", remedy)
+    with _translated(path), contextlib.closing(_open_for_reading(path)) as connection:
+        kind = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        health = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if kind != APPLICATION_ID:
-        _check.refuse("Store", "path", "a store of eigencurve's results", f"{path}: another kind of database", remedy)
+        _refuse("a store of eigencurve's results", f"{path}: another kind of database")
     if version != VERSION:
-        _check.refuse("Store", "path", f"a store of version {VERSION}", f"{path}: version {version}", remedy)
+        _refuse(f"a store of version {VERSION}", f"{path}: version {version}")
     if health != "ok":
-        _check.refuse("Store", "path", "a store in good order", f"{path}: {health}", remedy)
+        _refuse("a store in good order", f"{path}: {health}")
 
 
 def _myself() -> tuple[str, int, str]:

@@ -90,7 +90,9 @@ class Schedule(ABC):
     def _settle(self, **checked: Any) -> None:
         """Check T and lr and store them, with the settings that the constructor has ``checked``."""
         basics = {
-            "total_steps": _check.whole(self.kind, "total_steps", self.total_steps, minimum=1),
+            "total_steps": _check.whole(
+                self.kind, "total_steps", self.total_steps, minimum=1, maximum=_check.MOST_STEPS
+            ),
             "lr": _check.positive(self.kind, "lr", self.lr),
         }
         for name, value in {**basics, **checked}.items():

@@ -45,7 +45,11 @@ class DecayAboveZero(Schedule):
     def __post_init__(self) -> None:
         remedy = "This decay never reaches 0: give a small positive rate, or use cosine or linear."
         last = _check.positive(self.kind, "min_lr", self.min_lr, remedy)
-        self._settle(min_lr=_check.last_rate(self.kind, last, _check.positive(self.kind, "lr", self.lr)))
+        lr = _check.positive(self.kind, "lr", self.lr)
+        if lr / np.finfo(np.float64).max > last:
+            smallest = f"at least {lr / np.finfo(np.float64).max:.2g} for lr = {lr:g}"
+            _check.refuse(self.kind, "min_lr", smallest, last, "float64 cannot hold their ratio.")
+        self._settle(min_lr=_check.last_rate(self.kind, last, lr))
 
     def _progress(self, steps: IntArray) -> Array:
         """0 at the first step and 1 at the last; 0 in a run of one step."""
@@ -177,6 +181,10 @@ class StepDecay(Staircase):
 
     def __post_init__(self) -> None:
         self._settle(num_intervals=_check.whole(self.kind, "num_intervals", self.num_intervals, minimum=1))
+        most = _check.MOST_WHOLE // self.total_steps
+        if self.num_intervals > most:
+            need = f"<= {most} for total_steps = {self.total_steps}"
+            _check.refuse(self.kind, "num_intervals", need, self.num_intervals)
 
     def _piece(self, steps: IntArray) -> IntArray:
         return steps * self.num_intervals // self.total_steps

@@ -123,7 +123,7 @@ def whole_steps(function: str, argument: str, value: Any, minimum: int, total: i
     """
     if not isinstance(value, Length):
         remedy = "" if hasattr(value, "__index__") else "Other units: epochs, tokens, fraction."
-        return _check.whole(function, argument, value, minimum, remedy)
+        return _check.whole(function, argument, value, minimum, remedy, _check.MOST_STEPS)
     if value.unit == "fraction" and total is None:
         remedy = "The length of the whole run is not known here."
         _check.refuse(function, argument, "in steps, epochs or tokens", value, remedy)
@@ -131,7 +131,7 @@ def whole_steps(function: str, argument: str, value: Any, minimum: int, total: i
     number = nearest_step(exact)
     if number == 0 and exact > 0:
         _check.refuse(function, argument, "0, or at least half a step", f"{value}: {float(exact):.3g} of a step")
-    return _check.whole(function, argument, number, minimum)
+    return _check.whole(function, argument, number, minimum, maximum=_check.MOST_STEPS)
 
 
 def nearest_step(exact: Fraction) -> int:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
-import zipfile
-import zlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from eigencurve import _check
+from eigencurve._archives import MOST_UNPACKED, read_arrays
 from eigencurve._arrays import Array
 from eigencurve._files import write_atomically
 from eigencurve.spectrum.measurement import MeasurementRecord, from_fields, to_fields
@@ -30,12 +31,15 @@ from eigencurve.spectrum.start import StartEstimate, start_fields, start_from_fi
 
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
+DIGITS, MOST_DIGITS = re.compile("[0-9]+"), 400
 SUFFIXES = (".npz", ".json", ".txt")
 SUFFIX_WORDS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 # What a file can hold next to the spectrum, and how to read it. A name is the prefix of the names of arrays in an .npz
 # archive, and the name of an object in JSON.
 READERS = {"measurement": from_fields, "noise": noise_from_fields, "start": start_from_fields}
 Sections = Mapping[str, Mapping[str, Any]]
+# What a reader may raise on fields that are missing or invalid.
+DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +100,22 @@ def spectrum_bytes(
         sections["noise"] = noise_fields(noise)
     if start is not None:
         sections["start"] = start_fields(start)
+    for name, fields in sections.items():
+        _require_readable(name, fields)
     if suffix == ".txt":
         for name in sections:
             remedy = "Leave it out, or save to .npz or .json."
             _check.refuse("save_spectrum", name, "None for a .txt file, which cannot hold it", "one", remedy)
         return _text_bytes(spectrum)
     return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, sections)
+
+
+def _require_readable(section: str, fields: Mapping[str, Any]) -> None:
+    """Refuse to write what :func:`load_spectrum` would refuse to read."""
+    try:
+        READERS[section](fields)
+    except DAMAGE as error:
+        _check.refuse("save_spectrum", section, "complete and finite", f"{type(error).__name__}: {error}")
 
 
 def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
@@ -130,12 +144,16 @@ def load_start(path: str | os.PathLike[str]) -> StartEstimate | None:
     return _load("load_start", Path(path)).start
 
 
-def parse_spectrum(content: bytes, suffix: str, source: Path) -> SpectrumFile:
-    """The content of a file from its bytes; error messages call it ``source``."""
-    readers = {".npz": _read_npz, ".json": _read_json, ".txt": _read_text}
+def parse_spectrum(content: bytes, suffix: str, source: Path, most_unpacked: int = MOST_UNPACKED) -> SpectrumFile:
+    """The content of a file from its bytes; error messages call it ``source``.
+
+    A small .npz archive that unpacks to more than ``most_unpacked`` bytes is refused.
+    """
     if not content.strip():
         _refuse(source, "not empty", "an empty file")
-    return readers[suffix](content, source)
+    if suffix == ".npz":
+        return _read_npz(content, source, most_unpacked)
+    return (_read_json if suffix == ".json" else _read_text)(content, source)
 
 
 def _load(function: str, source: Path) -> SpectrumFile:
@@ -189,23 +207,12 @@ def _text_bytes(spectrum: Spectrum) -> bytes:
     return ("\n".join(head + rows) + "\n").encode()
 
 
-def _read_npz(content: bytes, path: Path) -> SpectrumFile:
+def _read_npz(content: bytes, path: Path, most_unpacked: int) -> SpectrumFile:
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            fields = {name: archive[name] for name in archive.files}
-        kind, version = str(fields.get("format", FORMAT)), int(fields.get("version", VERSION))
-        dim = int(fields.get("dim", -1))
-    except (
-        ValueError,
-        TypeError,
-        AttributeError,
-        KeyError,
-        EOFError,
-        MemoryError,
-        OSError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+        fields = read_arrays(content, most_unpacked)
+        kind, version = str(fields.get("format", FORMAT)), operator.index(fields.get("version", VERSION))
+        dim = operator.index(fields.get("dim", -1))
+    except (TypeError, ValueError) as error:
         _refuse(path, "an .npz archive of plain arrays", str(error), "Pickled objects are not loaded.")
     _require_version(path, kind, version)
     sections = {
@@ -250,7 +257,7 @@ def _measured(path: Path, sections: Mapping[str, Any]) -> dict[str, Any]:
         if sections.get(section):
             try:
                 found[section] = read(sections[section])
-            except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+            except DAMAGE as error:
                 _refuse(path, f"a file whose {section} is complete", f"{type(error).__name__}: {error}")
     return found
 
@@ -283,6 +290,7 @@ def _row(path: Path, number: int, line: str) -> tuple[float, float]:
 
 def _text_dim(lines: list[str]) -> int | None:
     words = [line.split() for line in lines[:1]]
-    if words and len(words[0]) == 3 and words[0][:2] == ["#", "dim"] and words[0][2].isdigit():
-        return int(words[0][2])
+    if words and len(words[0]) == 3 and words[0][:2] == ["#", "dim"] and DIGITS.fullmatch(words[0][2]):
+        # More digits than Python converts are more than any dimension.
+        return int(words[0][2][:MOST_DIGITS])
     return None

@@ -157,12 +157,16 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
 
 
 def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
-    """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero."""
+    """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero, or κ is not finite."""
     if not (hasattr(spectrum, "mu") and hasattr(spectrum, "L")):
         raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a PowerLaw", spectrum))
     if spectrum.mu <= 0:
         remedy = "Call prepare with a weight decay above 0, or with negatives='drop'."
         _check.refuse(function, "spectrum", "positive (smallest eigenvalue mu > 0)", spectrum.mu, remedy)
+    if spectrum.L / np.finfo(np.float64).max > spectrum.mu:
+        remedy = "Call prepare with a weight decay that is large enough."
+        found = f"mu = {spectrum.mu:.4g} and L = {spectrum.L:.4g}"
+        _check.refuse(function, "spectrum", "of a condition number that float64 can hold", found, remedy)
 
 
 def _node_shares(spectrum: Spectrum, beta: float) -> tuple[IntArray, Array]:

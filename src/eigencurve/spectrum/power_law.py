@@ -44,6 +44,8 @@ class PowerLaw:
         object.__setattr__(self, "L", _check.real("PowerLaw", "L", self.L))
         if self.mu >= self.L:
             _check.refuse("PowerLaw", "L", f"> mu = {self.mu:g}", self.L)
+        if self.L / np.finfo(np.float64).max > self.mu:
+            _check.refuse("PowerLaw", "L", "small enough for L / mu to be finite", self.L)
 
     @property
     def kappa(self) -> float:
@@ -71,7 +73,6 @@ class PowerLaw:
         """A spectrum of ``num`` eigenvalues, equally spaced in ln λ from mu to L, each with the share of its cell."""
         count = _check.whole("PowerLaw.spectrum", "num", num, minimum=2)
         eigenvalues = np.geomspace(self.mu, self.L, count)
-        eigenvalues[0], eigenvalues[-1] = self.mu, self.L
         middles = np.sqrt(eigenvalues[1:] * eigenvalues[:-1])
         below = np.concatenate(([0.0], self.cumulative(middles), [1.0]))
         return Spectrum(eigenvalues, np.diff(below), dim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,9 @@ from eigencurve.spectrum.spectrum import Spectrum
 # w·(residual/spacing)², which is below the noise σ·√w of a spectrum if √w·(residual/spacing)² is well below σ.
 _RESIDUAL_PER_SPACING = 0.3
 _RESIDUAL_TIMES_ROOT = 0.01
+_SAFE_EXPONENT = 300  # entries between 2^-300 and 2^300 can be squared and summed
+_LEAST_SCALE = 1e-290  # λ / scale must be far below the largest float
+_NEGLIGIBLE = 1e-12  # added to `scale`, smaller |λ| are the same number
 _MIN_BULK = 8  # fewer nodes do not determine a density
 _BREAKDOWN = 1e-13  # a β below this fraction of the largest |θ| is rounding error
 
@@ -49,7 +53,7 @@ def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]
     >>> gauss_quadrature([1.0, 1.0], [1.0])
     (array([0., 2.]), array([0.5, 0.5]))
     """
-    nodes, vectors = _eigenpairs(*_tridiagonal("gauss_quadrature", alphas, betas))
+    nodes, vectors = eigenpairs(*_tridiagonal("gauss_quadrature", alphas, betas))
     return nodes, vectors[0] ** 2
 
 
@@ -69,8 +73,8 @@ def sharpen(
     .. math:: \beta_k |S_{k-1,i}| \le \min(0.3,\; 0.01\, w_i^{-1/4})\, \overline{\Delta\theta}_i
 
     If β_k is not given, β_{k-1} is used in its place. The Gauss rule itself is returned if the bulk has fewer than
-    eight nodes, if they are within 1 % of each other, or if some β_j = 0, which means that Lanczos found every
-    eigenvalue.
+    eight nodes, if they are within 1 % of each other, if all |λ| are negligible compared with ``scale``, or if some
+    β_j = 0, which means that Lanczos found every eigenvalue.
 
     Args:
         alphas: Diagonal of T, k numbers.
@@ -113,14 +117,18 @@ def sharpen_and_count(
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
     floor = _check.positive("sharpen", "scale", scale, "Pass the weight decay, or the smallest curvature that matters.")
     tau = None if smoothness is None else _check.positive("sharpen", "smoothness", smoothness)
-    nodes, vectors = _eigenpairs(alpha, beta)
+    nodes, vectors = eigenpairs(alpha, beta)
     weights = vectors[0] ** 2
     errors = _residual_norm(beta) * np.abs(vectors[-1]) if residuals is None else residuals
     known = np.zeros(len(nodes), dtype=bool)
     if dim is not None:
         known = counted_nodes(nodes, weights, errors, dim) if counted is None else nearest_nodes(nodes, counted)
     bulk = _bulk(nodes, weights, errors, known)
-    if _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
+    largest = float(np.abs(nodes).max())
+    if largest * _LEAST_SCALE > floor:
+        least = f">= {largest * _LEAST_SCALE:.2g} for eigenvalues up to {largest:.2g}"
+        _check.refuse("sharpen", "scale", least, floor, "It is the weight decay of the run.")
+    if largest <= _NEGLIGIBLE * floor or _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
         return _finished(nodes, weights, known, dim)
     points, masses = fit_bulk(alpha, beta, nodes, vectors, bulk, floor, tau)
     kept = np.setdiff1d(np.arange(len(nodes)), bulk)
@@ -144,10 +152,16 @@ def _tridiagonal(function: str, alphas: ArrayLike, betas: ArrayLike) -> tuple[Ar
     return alpha, beta
 
 
-def _eigenpairs(alphas: Array, betas: Array) -> tuple[Array, Array]:
-    """θ and S of T = S diag(θ) Sᵀ, with θ ascending."""
-    nodes, vectors = eigh_tridiagonal(alphas, betas[: len(alphas) - 1])
-    return nodes, vectors
+def eigenpairs(alphas: Array, betas: Array) -> tuple[Array, Array]:
+    """θ and S of T = S diag(θ) Sᵀ, with θ ascending.
+
+    A very small or large T is scaled by a power of two first, because LAPACK squares its entries.
+    """
+    inner = betas[: len(alphas) - 1]
+    _, exponent = math.frexp(max(float(np.abs(alphas).max()), float(np.abs(inner).max(initial=0.0))))
+    shift = 0 if abs(exponent) < _SAFE_EXPONENT else -exponent
+    nodes, vectors = eigh_tridiagonal(np.ldexp(alphas, shift), np.ldexp(inner, shift))
+    return np.ldexp(nodes, -shift), vectors
 
 
 def _broke_down(nodes: Array, betas: Array) -> bool:

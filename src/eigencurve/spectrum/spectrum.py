@@ -141,7 +141,11 @@ def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs
             "prepare", "spectrum", "without negative eigenvalues", spectrum.mu, "Use negatives='abs' or 'drop'."
         )
     kept = _without_negatives(spectrum, decay) if negatives == "drop" else spectrum
-    prepared = Spectrum(np.abs(kept.eigenvalues) + decay, kept.weights, kept.dim)
+    with np.errstate(over="ignore"):
+        heights = np.abs(kept.eigenvalues) + decay
+    if not np.isfinite(heights).all():
+        _check.refuse("prepare", "weight_decay", "small enough to be added to the eigenvalues", decay)
+    prepared = Spectrum(heights, kept.weights, kept.dim)
     require_positive("prepare", prepared)
     return prepared
 
@@ -175,7 +179,7 @@ def _normalised(weights: Array) -> Array:
 
 
 def _symmetric(matrix: Any) -> Array:
-    array = np.asarray(matrix, dtype=np.float64)
+    array = _check.real_array("Spectrum.from_matrix", "matrix", "a matrix of real numbers", matrix)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         _check.refuse("Spectrum.from_matrix", "matrix", "square", f"shape {array.shape}")
     if not np.isfinite(array).all():

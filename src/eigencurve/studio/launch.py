@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,11 +33,12 @@ def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> li
         "runner.magicEnabled": "false",
     }
     flags = [f"--{name}={value}" for name, value in options.items()]
-    return [sys.executable, "-m", "streamlit", "run", str(APP), *flags]
+    # -P keeps the current folder out of the import path: a streamlit.py there must not be run.
+    return [sys.executable, "-P", "-m", "eigencurve.studio.serve", str(os.getpid()), "run", str(APP), *flags]
 
 
 def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
-    """Serve the page until it is interrupted. The interrupt reaches the caller after the server has stopped.
+    """Serve the page until it is interrupted or asked to end. The server always ends first.
 
     Args:
         host: Address to listen on. The default is reachable from this machine only.
@@ -48,9 +54,27 @@ def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
     missing = [name for name in ("streamlit", "plotly") if find_spec(name) is None]
     if missing:
         raise ImportError(f"the studio needs {' and '.join(missing)}: pip install eigencurve[studio]")
-    server = subprocess.Popen(command(host, port, open_browser))
+    with _signals_end_the_block():
+        server = subprocess.Popen(command(host, port, open_browser))
+        try:
+            return server.wait()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@contextlib.contextmanager
+def _signals_end_the_block() -> Iterator[None]:
+    """Raise SystemExit in the block on SIGTERM and SIGHUP, which would end this process without any cleanup."""
+
+    def end(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)] if is_main else []
+    before = [signal.signal(number, end) for number in numbers]
     try:
-        return server.wait()
+        yield
     finally:
-        server.terminate()
-        server.wait()
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from eigencurve import _check
+from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.noise import NoiseEstimate
@@ -44,9 +42,7 @@ def read_upload(name: str, content: bytes) -> Upload:
         _check.refuse("upload", "file", f"one that ends in {SUFFIX_WORDS}", plain)
     if len(content) > MOST_MEGABYTES << 20:
         _check.refuse("upload", "file", f"at most {MOST_MEGABYTES} MB", f"{len(content) / (1 << 20):.1f} MB")
-    if suffix == ".npz":
-        _require_small_archive(content)
-    file = parse_spectrum(content, suffix, Path(plain))
+    file = parse_spectrum(content, suffix, Path(plain), MOST_UNPACKED << 20)
     spectrum = file.spectrum
     if len(spectrum) > MOST_EIGENVALUES:
         remedy = "Merge neighbouring eigenvalues; the schedule only depends on octaves."
@@ -71,21 +67,9 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
     elif upload is None:
         _check.refuse("studio", "upload", "a file with a spectrum", "none", "Upload one, or choose another source.")
     else:
-        code = f"ec.load_spectrum({json.dumps(upload.name)})"
+        code = f"ec.load_spectrum({literal(upload.name)})"
         subject = Subject(
             upload.name, upload.spectrum, settings.weight_decay, code=code, noise=upload.noise, start=upload.start
         )
     subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject
-
-
-def _require_small_archive(content: bytes) -> None:
-    """Refuse an archive that would unpack to an unreasonable size."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-    except zipfile.BadZipFile as error:
-        _check.refuse("upload", "file", "an .npz archive", str(error))
-    if size > MOST_UNPACKED << 20:
-        limit = f"an archive of at most {MOST_UNPACKED} MB unpacked"
-        _check.refuse("upload", "file", limit, f"{size / (1 << 20):.1f} MB")

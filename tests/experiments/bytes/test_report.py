@@ -13,7 +13,7 @@ from eigencurve.experiments.bytes.report import (
 )
 from eigencurve.experiments.bytes.scales import SMOKE_SCALE
 from eigencurve.experiments.data.byte_text import ByteText
-from eigencurve.experiments.engine.winners import trials_of
+from eigencurve.experiments.engine.protocol import trials_of
 from eigencurve.runs.store import Outcome
 
 

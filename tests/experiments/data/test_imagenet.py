@@ -161,6 +161,14 @@ def test_grey_and_transparent_images_are_read_as_colours(tmp_path):
         assert read_image(path, CenterCrop(8, 8), 0).shape == (3, 8, 8)
 
 
+@pytest.mark.parametrize(("width", "height"), [(8000, 1), (1, 8000), (9000, 8000)])
+def test_a_small_file_of_a_huge_image_is_refused(tmp_path, width, height):
+    Image.new("1", (width, height)).save(tmp_path / "x.png")
+    need = "at most 64 megapixels whose sides differ by at most a factor of 100"
+    with pytest.raises(ValueError, match=rf"x\.png must be an image of {need}, got {width} × {height}"):
+        read_image(tmp_path / "x.png", CenterCrop(), 0)
+
+
 def test_folders_that_do_not_fit_are_refused_by_name(folder):
     with pytest.raises(FileNotFoundError, match="nowhere/train is missing"):
         load_imagenet(folder / "nowhere")

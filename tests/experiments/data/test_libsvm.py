@@ -63,6 +63,9 @@ def test_round_trips_what_it_reads(matrix, tmp_path_factory):
         ("1 2:1 2:1", r"line 2: index 2 does not increase from 2"),
         ("1 2:1 1:1", r"line 2: index 1 does not increase from 2"),
         ("1 1:1e999", r"line 2: '1:1e999' is not index:value"),
+        ("1 99999999999:1", r"line 2: index 99999999999 is above 2147483647"),
+        ("1 " + "9" * 400 + ":1", r"line 2: index 9+ is above 2147483647"),
+        ("1 " + "9" * 5000 + ":1", r"line 2: index 9+\.* is above 2147483647"),
         ("1 1:--1", r"line 2: '1:--1' is not index:value"),
     ],
 )
@@ -87,3 +90,11 @@ def test_reads_a4a(data_path):
     assert (len(rows), rows.num_columns) == (4781, 123)
     assert set(rows.labels) == {-1.0, 1.0}
     assert set(rows.values) == {1.0}
+
+
+@pytest.mark.parametrize("index", [50_000, 2_000_000_000])
+def test_a_few_bytes_do_not_become_a_matrix_of_gigabytes(index, tmp_path):
+    rows = read_libsvm(write(tmp_path, f"1 {index}:1\n"))
+    assert rows.num_columns == index
+    with pytest.raises(ValueError, match=rf"dense: 'rows' must be at most 1024 MB as a matrix.*got '1 × {index}'"):
+        rows.dense()

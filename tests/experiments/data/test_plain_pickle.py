@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -53,6 +55,10 @@ def test_a_pickle_that_would_run_code_runs_nothing(tmp_path, protocol):
         b"not a pickle",
         b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nK\x01\x85R(K\x01K\x07tb.",  # a state of another shape
         b"\x80\x02]q\x00h\x00a.",  # a list that holds itself
+        b"Nr\xff\xff\xff\x3f.",  # a memo of 2³⁰ places
+        b"Np1073741823\n.",  # the same in text
+        b"\x96" + (1 << 33).to_bytes(8, "little"),  # 8 GB of bytes that do not follow
+        b"\x8e" + (1 << 33).to_bytes(8, "little"),
     ],
 )
 def test_damaged_and_hostile_pickles_are_refused(content):
@@ -66,3 +72,24 @@ def test_containers_in_many_places_are_made_once():
         value = [value, value]
     found = load_plain(pickle.dumps(value))
     assert found[0] is found[1]
+
+
+HUGE = [b"Nr\xff\xff\xff\x3f.", b"\x96" + (1 << 33).to_bytes(8, "little")]
+
+
+@pytest.mark.parametrize("content", HUGE, ids=["memo", "bytes"])
+def test_a_few_bytes_do_not_reserve_gigabytes(content):
+    code = (
+        "import pickle, resource, sys\n"
+        "from eigencurve.experiments.data.plain_pickle import load_plain\n"
+        "used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))\n"
+        "try:\n    load_plain(bytes.fromhex(sys.argv[1]))\n"
+        "except pickle.UnpicklingError as error:\n    print(error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - used < 100_000)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code, content.hex()], check=True, capture_output=True, text=True)
+    message, small = found.stdout.splitlines()
+    assert "MemoryError" not in message
+    assert message not in ("damaged or truncated ()", "")
+    assert small == "True"

@@ -1,7 +1,10 @@
+import os
+import subprocess
 import sys
 
 import pytest
 from tests.page_faults import faults, faults_of, needs_glibc
+from tests.test_children import wait_for_the_end
 
 from eigencurve.experiments.engine.pool import results
 from eigencurve.experiments.engine.request import Workers
@@ -44,3 +47,47 @@ def test_a_missing_ray_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"needs Ray: pip install eigencurve\[ray\]"):
         next(results(Workers(1, "ray"), abs, iter((-1,))))
+
+
+PLANTED = """
+import sys
+from eigencurve.experiments.engine.pool import results
+from eigencurve.experiments.engine.request import Workers
+print(sorted(results(Workers(2), abs, iter((-1, -2)))), flush=True)
+"""
+
+
+def test_workers_do_not_import_from_the_current_folder(tmp_path):
+    for name in ("queue.py", "joblib.py"):
+        (tmp_path / name).write_text("open('planted', 'w')")
+    found = subprocess.run(
+        [sys.executable, "-P", "-c", PLANTED], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert found.stdout == "[1, 2]\n"
+    assert not (tmp_path / "planted").exists()
+
+
+KILLED = """
+import os, sys, time
+from eigencurve.experiments.engine.pool import results
+from eigencurve.experiments.engine.request import Workers
+from tests.experiments.engine.test_pool import pid
+found = list(results(Workers(2), pid, iter(range(4))))
+print(*set(found), flush=True)
+time.sleep(600)
+"""
+
+
+def pid(_task):
+    return os.getpid()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs /proc to look at processes")
+def test_idle_workers_end_with_a_parent_that_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
+    workers = [int(word) for word in parent.stdout.readline().split()]
+    assert workers
+    parent.kill()
+    parent.wait()
+    assert all(wait_for_the_end(worker) for worker in workers)
+    parent.stdout.close()

@@ -1,3 +1,5 @@
+import itertools
+import math
 import os
 import signal
 import subprocess
@@ -9,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.experiments.engine.toy import Toy
 
-from eigencurve.experiments.engine.protocol import RunError, Trials, execute, search
+from eigencurve.experiments.engine.protocol import RunError, Trials, execute, search, trials_of
 from eigencurve.experiments.engine.request import Workers
-from eigencurve.runs.store import Run, Store
+from eigencurve.runs.store import Outcome, Run, Store, StoreError
 
 HERE = Workers(backend="sequential", count=1)
 GRIDS = {"small": [{"x": x} for x in (0, 1, 2)], "large": [{"x": x} for x in (2, 3, 99)]}
@@ -99,6 +101,56 @@ def test_an_error_of_a_run_is_told_and_the_finished_ones_are_kept(tmp_path, log)
         execute(Toy(str(log)), runs, store, HERE)
     assert [outcome is not None for outcome in store.outcomes("toy", runs)] == [True, True, False]
     assert store.claim("toy", runs) == [runs[2]]
+
+
+def test_a_metric_that_is_not_finite_counts_as_diverged():
+    scores = {5: 1.0, 6: math.nan, 7: 3.0, 8: math.inf}
+    outcomes = {seed: Outcome({"score": score, "other": math.nan}) for seed, score in scores.items()}
+    found = trials_of({"x": 1}, outcomes, "score")
+    assert (found.values, found.seeds, found.num_diverged) == ((1.0, 3.0), (5, 7), 2)
+    assert found.text(1) == "*2.0 ± 1.4"
+
+
+class Full(Store):
+    """A store on a disk that is full."""
+
+    def add(self, *_):
+        raise StoreError("Store: s.sqlite: the disk is full")
+
+
+def test_a_full_disk_is_told_at_once_and_not_taken_for_a_dead_worker(tmp_path, log):
+    for workers in (HERE, Workers(count=2)):
+        with pytest.raises(StoreError, match=r"^Store: s\.sqlite: the disk is full$"):
+            execute(Toy(str(log)), [Run({"x": 0}, 1)], Full(tmp_path / "s.sqlite"), workers)
+    assert sum(lines(log).values()) == 2
+
+
+def test_workers_that_keep_dying_are_given_up_after_five_times(tmp_path, monkeypatch, log):
+    tries = []
+
+    def dying(_workers, _function, tasks):
+        tries.append(list(tasks))
+        raise OSError("a worker died")
+        yield
+
+    monkeypatch.setattr("eigencurve.experiments.engine.protocol.results", dying)
+    store = Store(tmp_path / "s.sqlite")
+    with pytest.raises(RuntimeError, match=r"toy: workers died 5 times \(a worker died\); finished runs are kept"):
+        execute(Toy(str(log)), [Run({"x": 0}, 1)], store, HERE)
+    assert len(tries) == 5
+    assert store.claim("toy", [Run({"x": 0}, 1)]) == [Run({"x": 0}, 1)]
+
+
+def test_the_seconds_of_a_group_are_shared_by_its_runs(tmp_path, monkeypatch, log):
+    class Pairs(Toy):
+        def batches(self, runs):
+            return [runs[i : i + 2] for i in range(0, len(runs), 2)]
+
+    clock = itertools.count(100.0, 3.0)  # every look at the clock is three seconds later
+    monkeypatch.setattr("eigencurve.experiments.engine.protocol.time.perf_counter", lambda: next(clock))
+    store = Store(tmp_path / "s.sqlite")
+    execute(Pairs(str(log)), [Run({"x": x}, 1) for x in range(4)], store, HERE)
+    assert [row["seconds"] for row in store.rows("toy")] == [1.5] * 4
 
 
 def test_processes_give_the_same_as_one(tmp_path, log):

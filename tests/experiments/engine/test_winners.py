@@ -1,7 +1,7 @@
 import pytest
 from tests.experiments.engine.toy import Toy
 
-from eigencurve.experiments.engine.protocol import execute
+from eigencurve.experiments.engine.protocol import execute, trials_of
 from eigencurve.experiments.engine.request import Request, Workers
 from eigencurve.experiments.engine.winners import (
     Missing,
@@ -10,7 +10,6 @@ from eigencurve.experiments.engine.winners import (
     finished_winners,
     mean_curve,
     settings_text,
-    trials_of,
 )
 from eigencurve.runs.store import Outcome, Run
 

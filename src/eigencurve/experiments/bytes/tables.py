@@ -24,9 +24,8 @@ from eigencurve.experiments.bytes.scales import (
 )
 from eigencurve.experiments.data.byte_text import ByteText, load_byte_text
 from eigencurve.experiments.data.folder import require_folder
-from eigencurve.experiments.engine.protocol import execute, in_turn
+from eigencurve.experiments.engine.protocol import execute, in_turn, trials_of
 from eigencurve.experiments.engine.request import Request
-from eigencurve.experiments.engine.winners import trials_of
 from eigencurve.experiments.images.spectra import spectrum_name, spectrum_of
 from eigencurve.experiments.page import ResultsPage
 from eigencurve.runs.store import Run

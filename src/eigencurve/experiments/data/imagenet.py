@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from eigencurve import _check
+from eigencurve.experiments.data.limits import MOST_ASPECT, MOST_PIXELS
 
 try:
     from PIL import Image
@@ -203,14 +204,21 @@ def read_image(path: Path, transform: Transform, index: int) -> Pixels:
     """One image as bytes, shape (3, height, width).
 
     Raises:
-        ValueError: The file is not an image, or is damaged. The message names it.
+        ValueError: The file is not an image, or is damaged or huge. The message names it.
     """
     try:
         with Image.open(path) as image:
+            _require_moderate(path, image.width, image.height)
             pixels = np.asarray(transform(image.convert("RGB"), index))
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"read_image: {path} must be an image, got one that cannot be decoded ({error}).") from error
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _require_moderate(path: Path, width: int, height: int) -> None:
+    if width * height > MOST_PIXELS or max(width, height) > MOST_ASPECT * min(width, height):
+        need = f"at most {MOST_PIXELS // 10**6} megapixels whose sides differ by at most a factor of {MOST_ASPECT}"
+        raise ValueError(f"read_image: {path} must be an image of {need}, got {width} × {height}.")
 
 
 def read_batches(

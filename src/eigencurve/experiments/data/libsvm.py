@@ -13,6 +13,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
+from eigencurve.experiments.data.limits import MOST_COLUMNS, MOST_DENSE_BYTES
 
 # Python's float accepts more than a file may hold: underscores, "nan", "infinity".
 LINE = re.compile(rb"\s*[-+0-9.eE]+(?:\s+[0-9]+:[-+0-9.eE]+)*\s*")
@@ -42,7 +43,14 @@ class SparseRows:
         return len(self.labels)
 
     def dense(self) -> Array:
-        """X as a dense matrix."""
+        """X as a dense matrix.
+
+        Raises:
+            ValueError: X, or XᵀX, would be larger than a gigabyte.
+        """
+        if 8 * self.num_columns * max(len(self), self.num_columns) > MOST_DENSE_BYTES:
+            need = f"at most {MOST_DENSE_BYTES >> 20} MB as a matrix, and as XᵀX"
+            _check.refuse("SparseRows.dense", "rows", need, f"{len(self)} × {self.num_columns}")
         matrix = np.zeros((len(self), self.num_columns))
         matrix[np.repeat(np.arange(len(self)), np.diff(self.starts)), self.columns] = self.values
         return matrix
@@ -94,12 +102,13 @@ def _all_at_once(lines: list[bytes]) -> SparseRows | None:
 
 def _assembled(numbers: Array, firsts: IntArray, counts: IntArray) -> SparseRows | None:
     pairs = np.delete(numbers, firsts).reshape(-1, 2)
-    columns = pairs[:, 0].astype(np.int64)
+    columns = np.minimum(pairs[:, 0], MOST_COLUMNS + 1).astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(counts)))
     new_row = np.zeros(len(columns) + 1, dtype=bool)
     new_row[starts] = True
     rising = (np.diff(columns) > 0) | new_row[1:-1]
-    if (columns != pairs[:, 0]).any() or (columns < 1).any() or not rising.all():
+    is_index = (columns == pairs[:, 0]) & (columns >= 1) & (columns <= MOST_COLUMNS)
+    if not is_index.all() or not rising.all():
         return None
     return SparseRows(numbers[firsts], starts, columns - 1, pairs[:, 1].copy(), int(columns.max()))
 
@@ -123,6 +132,8 @@ def _fault(words: list[str]) -> str:
         index, colon, value = word.partition(":")
         if not colon or not INDEX.fullmatch(index) or not NUMBER.fullmatch(value) or not _is_number(value):
             return f"{word!r} is not index:value"
+        if len(index.lstrip("0")) > len(str(MOST_COLUMNS)) or int(index) > MOST_COLUMNS:
+            return f"index {index:.20} is above {MOST_COLUMNS}"
         if int(index) <= before:
             return f"index {index} does not increase from {before} (indices begin at 1)"
         before = int(index)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 # The exceptions that the unpickler may raise on bytes that are not a pickle.
 DAMAGE = (ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+MEMO_CODES = ("PUT", "BINPUT", "LONG_BINPUT")
 NUMBERS = re.compile(r"[|<>=]?[biuf][1248]")
 
 
@@ -117,11 +119,19 @@ def load_plain(content: bytes) -> Any:
     {'labels': [1, 2], 'data': array([0, 1, 2], dtype=uint8)}
     """
     try:
+        _require_honest_sizes(content)
         return _finished(_PlainUnpickler(content).load(), made={})
     except pickle.UnpicklingError:
         raise
     except DAMAGE as error:
         raise pickle.UnpicklingError(f"damaged or truncated ({error})") from error
+
+
+def _require_honest_sizes(content: bytes) -> None:
+    """Refuse a pickle that announces more bytes, or memo places, than it has; the unpickler would reserve them all."""
+    for opcode, argument, _ in pickletools.genops(content):  # raises ValueError if announced bytes do not follow
+        if opcode.name in MEMO_CODES and isinstance(argument, int) and argument > len(content):
+            raise pickle.UnpicklingError(f"a memo of {argument} places in {len(content)} bytes")
 
 
 def _finished(value: Any, made: dict[int, Any]) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
 import joblib
 
+from eigencurve._children import end_with_parent, safe_path
 from eigencurve._heap import keep_freed_memory
 from eigencurve.experiments.engine.request import Workers
 
@@ -24,15 +26,22 @@ def results(workers: Workers, function: Callable[[Task], Result], tasks: Iterato
     if workers.backend != "ray":
         settings: dict[str, Any] = {
             "backend": workers.backend, "return_as": "generator_unordered", "pre_dispatch": "2*n_jobs",
-            # Runs in new worker processes only, which mostly train networks; this process is not affected.
-            "initializer": keep_freed_memory,
+            # Runs in new worker processes only; this process is not affected.
+            "initializer": _prepare_worker, "initargs": (os.getpid(),),
         }  # fmt: skip
-        yield from joblib.Parallel(n_jobs=workers.count, batch_size=1, **settings)(calls)
+        with safe_path():
+            yield from joblib.Parallel(n_jobs=workers.count, batch_size=1, **settings)(calls)
         return
     group_size = 2 * _join_cluster(workers)
     with joblib.Parallel(n_jobs=workers.count, backend="ray", batch_size=1) as pool:
         while group := list(islice(calls, group_size)):
             yield from pool(group)
+
+
+def _prepare_worker(parent: int) -> None:
+    """Set up a worker process, which mostly trains networks."""
+    keep_freed_memory()
+    end_with_parent(parent)
 
 
 def _join_cluster(workers: Workers) -> int:

@@ -17,7 +17,7 @@ from eigencurve.experiments.engine.pool import results
 from eigencurve.experiments.engine.progress import Progress
 from eigencurve.experiments.engine.request import Workers
 from eigencurve.runs.origin import origin_here
-from eigencurve.runs.store import Outcome, Run, Store
+from eigencurve.runs.store import DamagedStoreError, Outcome, Run, Store, StoreError
 
 MAX_DEATHS = 5
 WAIT_SECONDS = 0.2
@@ -112,6 +112,7 @@ def execute(
 
     Raises:
         RuntimeError: A run raised an error, or workers died repeatedly. Finished runs are kept.
+        StoreError, DamagedStoreError: The store cannot be used, for example because the disk is full.
     """
     wanted = list(runs)
     deaths = 0
@@ -121,7 +122,7 @@ def execute(
             try:
                 if not _run_unclaimed(experiment, missing, store, workers or Workers(), bar):
                     time.sleep(WAIT_SECONDS)  # other processes work on all of them
-            except RunError:
+            except (RunError, StoreError, DamagedStoreError):
                 raise
             except Exception as error:  # each backend raises its own error when a worker dies
                 deaths += 1
@@ -238,9 +239,15 @@ def best_of(experiment: Experiment, grid: Sequence[Settings], seeds: Sequence[in
 
 def _trials(experiment: Experiment, settings: Settings, seeds: Sequence[int], store: Store) -> Trials:
     found = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-    outcomes = [outcome for outcome in found if outcome is not None]
-    values = tuple(outcome.metrics[experiment.metric] for outcome in outcomes if not outcome.diverged)
-    return Trials(settings, values, sum(outcome.diverged for outcome in outcomes))
+    outcomes = {seed: outcome for seed, outcome in zip(seeds, found, strict=True) if outcome is not None}
+    return trials_of(settings, outcomes, experiment.metric)
+
+
+def trials_of(settings: Settings, outcomes: Mapping[int, Outcome], metric: str) -> Trials:
+    """One metric of several outcomes, by seed; runs that diverged, or whose metric is not finite, are only counted."""
+    values = {seed: outcome.metrics[metric] for seed, outcome in outcomes.items() if not outcome.diverged}
+    kept = {seed: value for seed, value in values.items() if math.isfinite(value)}
+    return Trials(settings, tuple(kept.values()), len(outcomes) - len(kept), tuple(kept))
 
 
 @contextlib.contextmanager
@@ -250,7 +257,8 @@ def _heartbeat(store: Store) -> Iterator[None]:
 
     def beat() -> None:
         while not stop.wait(HEARTBEAT_SECONDS):
-            store.renew()
+            with contextlib.suppress(StoreError):  # a busy store is tried again at the next beat
+                store.renew()
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

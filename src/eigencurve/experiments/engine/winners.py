@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, best_of, search
+from eigencurve.experiments.engine.protocol import Experiment, Settings, Trials, best_of, search, trials_of
 from eigencurve.experiments.engine.request import Request
 from eigencurve.runs.store import Outcome, Run
 
@@ -150,13 +150,6 @@ def _winner(
     trials = {metric: trials_of(settings, outcomes, metric) for metric in reported.metrics}
     curves = {name: mean_curve(list(outcomes.values()), *which) for name, which in reported.curves.items()}
     return Winner(schedule, settings, chosen, num_tried, trials, curves)
-
-
-def trials_of(settings: Settings, outcomes: Mapping[int, Outcome], metric: str) -> Trials:
-    """One metric of several outcomes, by seed; diverged runs are only counted."""
-    values = {seed: outcome.metrics[metric] for seed, outcome in outcomes.items() if not outcome.diverged}
-    num_diverged = sum(outcome.diverged for outcome in outcomes.values())
-    return Trials(settings, tuple(values.values()), num_diverged, tuple(values))
 
 
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:

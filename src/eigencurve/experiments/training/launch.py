@@ -15,6 +15,7 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from eigencurve._children import end_with_parent, safe_path
 from eigencurve.experiments.training.loop import free_the_group
 
 Result = TypeVar("Result")
@@ -32,9 +33,9 @@ def in_processes(count: int, function: Callable[..., Result], *arguments: Any) -
         min_nodes=1, max_nodes=1, nproc_per_node=count, run_id=f"eigencurve-{os.getpid()}", rdzv_backend="c10d",
         rdzv_endpoint="localhost:0", max_restarts=0, monitor_interval=0.2,
     )  # fmt: skip
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, safe_path():
         try:
-            results: dict[int, Result] = elastic_launch(config, _joined)(Path(folder), function, arguments)
+            results: dict[int, Result] = elastic_launch(config, _joined)(os.getpid(), Path(folder), function, arguments)
         except ChildFailedError as error:
             raise RuntimeError(_first_reason(Path(folder)) or str(error)) from error
     return results[0]
@@ -45,7 +46,8 @@ def _first_reason(folder: Path) -> str:
     return min(((path.name, path.read_text()) for path in folder.iterdir()), default=("", ""))[1]
 
 
-def _joined(folder: Path, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+def _joined(parent: int, folder: Path, function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    end_with_parent(parent)
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     try:
         return function(*arguments)
