@@ -1,6 +1,6 @@
 """A function run by several processes of this machine that share a gloo group; for programs in a process of their own.
 
-Forking is quick, because the processes import nothing, but only safe in a process without threads: not in pytest itself.
+Forking is quick, because the processes import nothing, but only safe in a process without threads, so not in pytest.
 """
 
 import os
@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-SECONDS = 60
+SECONDS = 300
 
 
 def in_group(count, function, folder, *arguments):
@@ -28,7 +28,9 @@ def in_group(count, function, folder, *arguments):
             code = 1
             signal.alarm(SECONDS)
             try:
-                dist.init_process_group("gloo", f"file://{place}", timeout=timedelta(seconds=SECONDS), rank=rank, world_size=count)
+                dist.init_process_group(
+                    "gloo", f"file://{place}", timeout=timedelta(seconds=SECONDS), rank=rank, world_size=count
+                )
                 function(*arguments)
                 dist.barrier()
                 dist.destroy_process_group()
