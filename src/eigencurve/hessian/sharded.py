@@ -101,8 +101,9 @@ class ShardedHessianOperator:
             raise TypeError(_check.sentence(NAME, "model", "a torch.nn.Module", model))
         self.mode = _check.choice(NAME, "mode", mode, MODES)
         self.model, self._objective = model, as_objective(NAME, loss_fn)
-        self.named_parameters: Mapping[str, nn.Parameter] = chosen_parameters(NAME, model, parameters)
         self._distributed = [module for module in model.modules() if hasattr(module, "reshard")]
+        self._reshard()
+        self.named_parameters: Mapping[str, nn.Parameter] = chosen_parameters(NAME, model, parameters)
         self.space = _space(self.named_parameters, bool(self._distributed))
         first = next(iter(self.named_parameters.values()))
         self.names, self.dim = tuple(self.named_parameters), self.space.dim
@@ -240,8 +241,8 @@ class ShardedHessianOperator:
         """
         count, index = len(self._rows), 0
         spare = next(iter(self._batches))[1]
+        self._reshard()
         with self._own_gradients():
-            self._reshard()
             while any(self.space.gather((piece := next(pieces, None)) is not None)):
                 size, batch = (0, spare) if piece is None else piece
                 loss = self._objective.loss(self._objective.outputs(self.model, batch), batch)
@@ -267,7 +268,10 @@ class ShardedHessianOperator:
                 parameter.grad = gradient
 
     def _reshard(self) -> None:
-        """Free gathered parameters; otherwise the next pass would use them instead of the shifted ones."""
+        """Free the whole parameters that a pass without a backward pass leaves behind.
+
+        The model would have them in place of its own, and the next pass would use them instead of the shifted ones.
+        """
         for module in self._distributed:
             module.reshard()  # type: ignore[operator]
 
