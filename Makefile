@@ -80,7 +80,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo ## measure a small network, compute its schedule, and compare it with four others
+demo: $(VENV)/.demo ## measure a small network, get a recommended schedule, and race it against the usual ones
 	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
@@ -95,16 +95,10 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
 	@touch $@
 
-bench: $(VENV)/.bench ## run the benchmarks; they print ratios
-	$(BIN)/python -m benchmarks.core
-	$(BIN)/python -m benchmarks.theory
-	$(BIN)/python -m benchmarks.forecast
-	$(BIN)/python -m benchmarks.ridge
-	$(BIN)/python -m benchmarks.sharpening
-	$(BIN)/python -m benchmarks.noise
-	$(BIN)/python -m benchmarks.counting
-	$(BIN)/python -m benchmarks.studio
-	$(BIN)/python -m benchmarks.reading
+bench: export OPENBLAS_NUM_THREADS := 1
+bench: export OMP_NUM_THREADS := 1
+bench: $(VENV)/.bench ## run the benchmarks and write results/benchmarks.md (half an hour on a quiet machine)
+	$(BIN)/python -m benchmarks
 	$(MAKE) bench-peers
 
 PEERS := .venv-peers
@@ -132,8 +126,8 @@ docs: $(VENV)/.docs ## build the documentation site in site/
 pictures: $(VENV)/.docs ## draw the figures of the documentation
 	$(BIN)/python docs/_make/pictures.py
 
-tape: ## record the command-line walkthrough in a fresh clone (minutes)
-	$(PYTHON) docs/_make/tape.py
+tape: ## record the command-line walkthroughs in a fresh clone (minutes)
+	$(PYTHON) -m docs._make.tape
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) $(PEERS) $(OLDEST) $(NEWEST) .mutants.jsonl .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site

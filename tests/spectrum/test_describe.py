@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eigencurve as ec
+from eigencurve.spectrum.power_law import fitted_law
 
 
 def test_description_says_it_all():
@@ -12,7 +13,7 @@ def test_description_says_it_all():
     assert (d.dim, d.num_nodes, d.kappa) == (1234, 4, p.kappa)
     assert d.fraction_negative == pytest.approx(0.1)
     assert d.extra_term == ec.extra_term(p)
-    assert d.exponent == ec.fit_power_law(p).alpha
+    assert d.exponent == fitted_law(p).alpha
     assert_array_equal(d.octaves.share, ec.group(p).share)
     text = str(d)
     for part in ("1,234", "10.00%", f"{d.extra_term:.2f}", "condition kappa", "power-law exponent", "share per octave"):

@@ -42,7 +42,6 @@ def plain(made):
 def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
     path, made = tmp_path / f"s{suffix}", record(**changes)
     ec.save_spectrum(S, path, made)
-    assert ec.load_spectrum(path) == S
     assert plain(load_measurement(path)) == plain(made)
     assert str(load_measurement(path)) == str(made)
 
@@ -129,6 +128,21 @@ def test_a_measurement_of_another_shape_is_refused(tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "measurement": [1]}))
     with pytest.raises(ValueError, match="whose measurement is complete"):
         ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize("moved", [0.41, math.inf])
+def test_an_unsettled_file_is_loaded_with_a_warning(moved, tmp_path):
+    ec.save_spectrum(S, tmp_path / "s.npz", record(reason="num_steps", moved=moved))
+    expected = r"still moved by 41 %\): measure it with more steps" if moved < 1 else "too few to tell"
+    with pytest.warns(UserWarning, match=f"load_spectrum: .*s.npz: The spectrum has not settled.*{expected}"):
+        assert ec.load_spectrum(tmp_path / "s.npz") == S
+
+
+def test_a_settled_file_is_loaded_without_one(tmp_path):
+    """Warnings are errors in the tests. A run of all its steps may have settled as well."""
+    for name, changes in {"a": {}, "b": {"reason": "num_steps", "moved": 0.04}, "c": {"reason": "exact"}}.items():
+        ec.save_spectrum(S, tmp_path / f"{name}.npz", record(**changes))
+        assert ec.load_spectrum(tmp_path / f"{name}.npz") == S
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])

@@ -27,12 +27,26 @@ def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
 
     \b
     Examples:
-      eigencurve zoo
+      eigencurve zoo list
       eigencurve zoo show resnet20_cifar10
       eigencurve zoo export resnet20_cifar10 spectrum.json
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _show_list(as_json)
+
+
+@app.command("list")
+def list_all(as_json: options.AsJson = False) -> None:
+    """List the spectra of the zoo, like `eigencurve zoo` alone.
+
+    \b
+    Example:
+      eigencurve zoo list --json
+    """
+    _show_list(as_json)
+
+
+def _show_list(as_json: bool) -> None:
     known = [zoo_summary(name) for name in ZOO]
     if as_json:
         show_json([vars(summary) for summary in known])

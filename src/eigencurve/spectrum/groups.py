@@ -52,6 +52,9 @@ class Groups:
     def __len__(self) -> int:
         return len(self.index)
 
+    def __repr__(self) -> str:
+        return f"Groups({len(self.index)} groups from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False)
 class LogDensity:
@@ -72,6 +75,10 @@ class LogDensity:
         slope = PchipInterpolator(self.edges, self.cumulative).derivative()
         inside = (np.asarray(u) >= self.edges[0]) & (np.asarray(u) <= self.edges[-1])
         return np.where(inside, np.maximum(slope(np.clip(u, self.edges[0], self.edges[-1])), 0.0), 0.0)
+
+    def __repr__(self) -> str:
+        low, high = np.exp(self.edges[[0, -1]])
+        return f"LogDensity({len(self.edges) - 1} cells from {low:.4g} to {high:.4g})"
 
 
 def octave_index(eigenvalues: float | Array, mu: float, beta: float = 2.0) -> IntArray:

@@ -12,6 +12,8 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray, frozen
 
 REASONS = ("settled", "num_steps", "exact")
+# A spectrum whose schedule still moved by more than this has not settled.
+UNSETTLED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,9 @@ class OctaveShares:
     def __str__(self) -> str:
         rows = zip(self.index, self.lower, self.share, self.error, strict=True)
         return "\n".join(f"  {i:>3}  from {low:<9.3g} {share:>9.3e} +- {error:.1e}" for i, low, share, error in rows)
+
+    def __repr__(self) -> str:
+        return f"OctaveShares({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +99,23 @@ class MeasurementRecord:
         """The reason for stopping, as a sentence."""
         return {
             "settled": f"the schedule changed by {self.moved:.2%} over the last quarter of the steps",
-            "num_steps": f"all steps were used; the schedule still changed by {self.moved:.2%} over the last quarter",
+            "num_steps": "all steps were used; "
+            + (
+                f"the schedule still changed by {self.moved:.2%} over the last quarter"
+                if math.isfinite(self.moved)
+                else "too few to tell how much the schedule still changes"
+            ),
             "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
+
+    @property
+    def doubt(self) -> str:
+        """A warning with its remedy if the spectrum has not settled, else an empty string."""
+        if self.reason != "num_steps" or self.moved <= UNSETTLED:
+            return ""
+        known = math.isfinite(self.moved)
+        moved = f"the schedule still moved by {100 * self.moved:.0f} %" if known else "too few to tell"
+        return f"The spectrum has not settled ({self.num_products} products, {moved}): measure it with more steps."
 
     @property
     def _sampling(self) -> str:
@@ -112,15 +131,19 @@ class MeasurementRecord:
         counted = f", {len(self.counted)} counted" if len(self.counted) else ""
         return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How the spectrum was measured, without the shares of the octaves."""
         duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
             f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
-            f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
-        )
+        ).rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.summary}\nshare per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
 
 
 def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:

@@ -55,6 +55,9 @@ class OctaveNoise:
             for i, low, num, level, error in rows
         )
 
+    def __repr__(self) -> str:
+        return f"OctaveNoise({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseEstimate:
@@ -161,6 +164,11 @@ class NoiseEstimate:
             f"tr(HC) = {self.trace_hc:.3e}\n"
             f"{self._critical}\n"
             f"noise per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"NoiseEstimate(sigma2={self.sigma2:.4g}, batch_size={self.batch_size}, {len(self.octaves.index)} octaves)"
         )
 
 
