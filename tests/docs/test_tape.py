@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs._make.tape import PAGE, STEPS, Step, borrow, normalised, record
+from docs._make.tape import PAGE, Session, Step, borrow, normalised, record, sessions, walkthrough
 
 
 def test_recording_has_commands_and_their_output(tmp_path):
@@ -15,7 +15,7 @@ def test_recording_has_commands_and_their_output(tmp_path):
         Step("A mistake.", "echo wrong; exit 2", code=2),
         Step("A file.", "cat > x <<'END'\none\nEND"),
     )
-    page = record(steps, tmp_path, dict(os.environ))
+    page = record((Session("", "", steps),), tmp_path, dict(os.environ))
     assert "\nWords.\n\n```console\n$ echo here; pwd; echo '12.3 s' >&2\nhere\neigencurve\n… s\n```\n" in page
     assert "$ echo wrong; exit 2\nwrong\n```\n\nThe exit code is 2." in page
     assert page.endswith("```console\n$ cat > x <<'END'\none\nEND\n```\n")
@@ -24,7 +24,37 @@ def test_recording_has_commands_and_their_output(tmp_path):
 
 def test_unexpected_exit_code_stops_the_recording(tmp_path):
     with pytest.raises(RuntimeError, match="'false' ended with 1, not 0"):
-        record((Step("", "false"),), tmp_path, dict(os.environ))
+        record((Session("", "", (Step("", "false"),)),), tmp_path, dict(os.environ))
+
+
+WALK = """# Walk
+
+## 1. Look
+
+```python title="one.py"
+print("one")
+```
+
+```sh
+cat one.py
+echo two
+```
+
+```text
+print("one")
+two
+```
+"""
+
+
+def test_walkthrough_is_recorded_from_its_page(tmp_path):
+    (tmp_path / "walk.md").write_text(WALK)
+    session = walkthrough(tmp_path / "walk.md")
+    assert (session.title, session.folder, session.files) == ("Walk", "walk", {"one.py": 'print("one")\n'})
+    assert session.steps == (Step("Look:", "cat one.py"), Step("", "echo two"))
+    page = record((session,), tmp_path, dict(os.environ))
+    look = '\nLook:\n\n```console\n$ cat one.py\nprint("one")\n```\n'
+    assert page.endswith(f"\n## Walk\n\n{session.text}\n{look}\n```console\n$ echo two\ntwo\n```\n")
 
 
 def test_machine_specific_output_is_removed(tmp_path):
@@ -44,9 +74,11 @@ def test_existing_environment_is_not_written_to(tmp_path):
 def test_page_has_the_commands_of_the_steps():
     """The page has the text and the command of each step, in order; after a change, record it again."""
     shown = re.findall(r"^```console\n\$ (.*?)(?=^```$)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(shown) == 1 + len(STEPS)
-    assert all(block.startswith(step.command + "\n") for block, step in zip(shown[1:], STEPS, strict=True))
-    assert all(f"\n{step.text}\n" in PAGE.read_text() for step in STEPS)
+    steps = [step for session in sessions() for step in session.steps]
+    assert len(shown) == 1 + len(steps)
+    assert all(block.startswith(step.command + "\n") for block, step in zip(shown[1:], steps, strict=True))
+    assert all(f"\n{step.text}\n" in PAGE.read_text() for step in steps)
+    assert all(f"\n## {session.title}\n" in PAGE.read_text() for session in sessions() if session.title)
 
 
 def test_page_contains_no_local_paths():

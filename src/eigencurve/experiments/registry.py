@@ -61,7 +61,7 @@ CURVES = "the published training runs, curves/index.json and its logs under --da
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
-        "demo", "not in the paper: measure a small network, make its schedule, race it against others",
+        "demo", "not in the paper: measure a small network, plan its next run, race the recommendation",
         "nothing; half a minute", "studies.demo:make",
     ),
     Entry(
@@ -156,6 +156,10 @@ ENTRIES = (
     Entry(
         "memory-modes", "not in the paper: what a memory budget for Lanczos costs in accuracy and time",
         f"{CHECKPOINT}; 20 minutes on 2 cores", "studies.memory_modes:make",
+    ),
+    Entry(
+        "large", "not in the paper: time and memory from 10,000 parameters to the size of GPT-2, and over processes",
+        "nothing; 8 GB of memory, 20 minutes on one core", "studies.large:make",
     ),
 )  # fmt: skip
 REGISTRY = {entry.name: entry for entry in ENTRIES}
