@@ -6,12 +6,12 @@ import torch
 from tests.hessian.models import problem
 from tests.torchrun import run_in_two
 
-from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_spectrum
+from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_noise, estimate_spectrum
 
 PROGRAM = """
 import json, sys
 import torch, torch.distributed as dist
-from eigencurve.hessian import DistributedOperator, GaussNewtonOperator, HessianOperator, estimate_spectrum
+from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_noise, estimate_spectrum
 from tests.hessian.models import problem
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -27,6 +27,33 @@ e = estimate_spectrum(preconditioned, 20, settle=None, checkpoint=sys.argv[1] + 
 if rank == 0:
     with open(sys.argv[1] + "/preconditioned.json", "w") as file:
         json.dump([e.alphas[0].tolist(), e.betas[0].tolist()], file)
+
+# The same with vectors in parts: each process has its own, of about half the size.
+sharded = DistributedOperator(HessianOperator(model, loss_fn, (x[mine], y[mine])), shard_vectors=True)
+space = sharded.space
+assert space.size == (operator.dim + 1 - rank) // 2
+vector = torch.arange(1.0, operator.dim + 1, dtype=torch.float64)
+for name, found, wanted in (
+    ("product", sharded(space.part(vector)), operator(vector)),
+    ("gradient", sharded.gradient(), operator.gradient()),
+    ("parameters", sharded.parameter_vector(), operator.parameter_vector()),
+    ("metric", sharded.preconditioned_by(vector)(space.part(vector)), operator.preconditioned_by(vector)(vector)),
+):
+    assert torch.allclose(found, space.part(wanted), rtol=1e-13, atol=1e-14), name
+rows = torch.arange(7) % 2 == 0
+assert torch.allclose(sharded.gradient(rows), space.part(operator.gradient(rows)), atol=1e-14)
+e = estimate_spectrum(sharded, 20, num_probes=2, settle=None, checkpoint=sys.argv[1] + "/sharded.npz")
+noise = estimate_noise(sharded, e, 4, num_steps=10)
+if rank == 0:
+    with open(sys.argv[1] + "/sharded.json", "w") as file:
+        json.dump([[a.tolist() for a in e.alphas], [b.tolist() for b in e.betas], noise.sigma2], file)
+try:
+    sharded(vector)
+except ValueError as error:
+    assert f"'vector' must be a tensor of {space.size} numbers" in str(error)
+else:
+    raise SystemExit("a whole vector was accepted")
+
 try:
     operator.preconditioned_by(torch.full((operator.dim,), 1.0 + rank))
 except ValueError as error:
@@ -56,6 +83,12 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
     assert num_examples == 7
     np.testing.assert_allclose(alphas, single.alphas, atol=1e-6)
     np.testing.assert_allclose(betas, single.betas, atol=1e-6)
+    alphas, betas, sigma2 = json.loads((tmp_path / "sharded.json").read_text())
+    np.testing.assert_allclose(alphas, single.alphas, atol=1e-12)
+    np.testing.assert_allclose(betas, single.betas, atol=1e-12)
+    noise = estimate_noise(HessianOperator(model, loss_fn, batch), single, 4, num_steps=10)
+    assert sigma2 == pytest.approx(noise.sigma2, rel=1e-9)
+    assert {path.name.split(".part-")[-1][:6] for path in tmp_path.glob("sharded.npz*")} == {"0-of-2", "1-of-2"}
     alphas, betas = json.loads((tmp_path / "preconditioned.json").read_text())
     operator = HessianOperator(model, loss_fn, batch)
     single = estimate_spectrum(operator.preconditioned_by(torch.arange(1.0, operator.dim + 1)), 20, settle=None)

@@ -42,7 +42,8 @@ def test_without_a_double_backward_finite_differences_are_offered_and_measured()
     expected = HessianOperator(exact, lambda z, y: F.mse_loss(torch.sin(z), y), batch)
     vector = torch.randn(8, generator=generator(), dtype=torch.float64)
     gap = float((found(vector) - expected(vector)).norm() / expected(vector).norm())
-    assert gap < found.product_error < 1e-6  # the reported error bounds the true one, and both are small
+    # Rounding differs between vectors, and the reported error is that of two others.
+    assert gap < 3 * found.product_error < 1e-8
 
 
 def quadratic(dim=5):

@@ -70,7 +70,9 @@ def test_does_not_depend_on_the_scale_of_the_eigenvalues(pairs, T, scale, beta):
     allocation=st.sampled_from(["sqrt", "optimal"]),
 )
 def test_intervals_fill_the_run(pairs, T, beta, allocation):
-    f = ec.eigencurve(spectrum_of(pairs)[0], T, 1.0, beta=beta, allocation=allocation)
+    s, _, _ = spectrum_of(pairs)
+    assume(beta > 1 or s.kappa > 1 + 1e-9)  # the limit has a density only if the eigenvalues differ
+    f = ec.eigencurve(s, T, 1.0, beta=beta, allocation=allocation)
     assert f.times[0] == 0
     assert f.times[-1] == T
     assert (np.diff(f.times) > 0).all()

@@ -93,3 +93,11 @@ def test_the_eigenvalues_of_its_spectrum_are_geometric_with_exact_ends(mu, kappa
     eigenvalues = law.spectrum(num).eigenvalues
     assert (eigenvalues[0], eigenvalues[-1]) == (law.mu, law.L)
     assert_allclose(np.diff(np.log(eigenvalues)), math.log(law.kappa) / (num - 1), rtol=1e-6)
+
+
+def test_a_flat_cumulative_share_that_falls_by_rounding_is_accepted(monkeypatch):
+    shares = np.array([0.5, 1.0, 1.0 - 2**-53, 1.0])
+    monkeypatch.setattr(ec.PowerLaw, "cumulative", lambda *_: shares)
+    found = ec.PowerLaw(4.0, 1.0, 6e4).spectrum(5)
+    assert_allclose(found.weights, [0.5, 0.5, 0, 0, 0], atol=1e-15)
+    assert (found.weights >= 0).all()

@@ -157,6 +157,10 @@ ENTRIES = (
         "memory-modes", "not in the paper: what a memory budget for Lanczos costs in accuracy and time",
         f"{CHECKPOINT}; 20 minutes on 2 cores", "studies.memory_modes:make",
     ),
+    Entry(
+        "large", "not in the paper: time and memory from 10,000 parameters to the size of GPT-2, and over processes",
+        "nothing; 8 GB of memory, 20 minutes on one core", "studies.large:make",
+    ),
 )  # fmt: skip
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 

@@ -14,6 +14,7 @@ from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator
+from eigencurve.hessian.sharded import ShardedHessianOperator
 from eigencurve.hessian.start import estimate_start, start_from_gradient
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate
@@ -21,7 +22,7 @@ from eigencurve.spectrum.start import StartEstimate
 __all__ = [
     # products
     "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "PreconditionedOperator",
-    "as_operator",
+    "ShardedHessianOperator", "as_operator",
     # spectra
     "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "keep_freed_memory", "lanczos",
     "plan_memory",

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 from eigencurve import _check
+from eigencurve.hessian.space import own_part
 
 
 class AdaptiveState(NamedTuple):
@@ -43,7 +44,7 @@ def read_optimizer(function: str, optimizer: Optimizer, parameters: Mapping[str,
     for name, parameter in parameters.items():
         group, state = _group_and_state(function, optimizer, groups, name, parameter)
         rate = _relative_rate(function, group, optimizer.param_groups[0])
-        parts.append(denominator(state, group, parameter.dtype).reshape(-1) / rate)
+        parts.append(own_part(denominator(state, group, parameter.dtype)).reshape(-1) / rate)
         decoupled.append(isinstance(optimizer, AdamW) or bool(group.get("decoupled_weight_decay", False)))
         decays.append(float(group["weight_decay"]) * (rate if decoupled[-1] else 1.0))
     return AdaptiveState(torch.cat(parts), *_joined_decay(parts, decays, decoupled))

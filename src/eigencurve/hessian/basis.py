@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from eigencurve._arrays import Array
+from eigencurve.hessian.space import Space
 from eigencurve.spectrum.quadrature import eigenpairs
 
 # Share of the rows, apart from those of the last two steps, that stored Ritz vectors may use. New steps use the rest.
@@ -18,9 +17,6 @@ STORED_SHARE = 0.9
 # smaller ones give copies.
 MAX_ERROR = 1e-2
 MAX_LOST = 1e-1
-DOT_CHUNK = 1 << 20
-# The square of a length below this has lost digits to underflow.
-TINY_SQUARE = 1e-280
 
 
 class Basis:
@@ -46,8 +42,9 @@ class Basis:
     Matrix Anal. Appl. 22 (2000).
     """
 
-    def __init__(self, num_rows: int, dim: int, dtype: torch.dtype, device: torch.device) -> None:
-        self.rows = torch.empty((num_rows, dim), dtype=dtype, device=device)
+    def __init__(self, num_rows: int, space: Space, dtype: torch.dtype, device: torch.device) -> None:
+        self.space = space
+        self.rows = torch.empty((num_rows, space.size), dtype=dtype, device=device)
         self.coordinates: Array = np.zeros((0, 0))
         self.num_used = 0
         self.num_locked = self.num_stored = 0
@@ -77,7 +74,7 @@ class Basis:
         """Make ``vector`` orthogonal to the locked and the recent rows, in place, by two Gram-Schmidt passes."""
         for _ in range(2):
             for part in (self.rows[: self.num_locked], self.rows[self.num_stored : self.num_used]):
-                vector.addmv_(part.T, part @ vector, alpha=-1)
+                vector.addmv_(part.T, self.space.sum(part @ vector), alpha=-1)
 
     def lock(self, alphas: Array, betas: Array) -> None:
         """Rotate all rows but the last into locked and waiting Ritz vectors, and free the other rows."""
@@ -114,23 +111,3 @@ class Basis:
             block = self.rows[:, start : start + width]
             rotated, last = matrix @ block[:inner], block[inner].clone()
             block[:kept], block[kept] = rotated, last
-
-
-def norm(vector: Tensor) -> float:
-    """Length of a vector in float64, also if its square is outside the range of float64."""
-    square = dot(vector, vector)
-    if TINY_SQUARE < square < 1 / TINY_SQUARE:
-        return math.sqrt(square)
-    largest = float(vector.abs().max())
-    if not 0 < largest < math.inf:
-        return largest
-    unit = vector.double() / largest
-    return largest * math.sqrt(dot(unit, unit))
-
-
-def dot(a: Tensor, b: Tensor) -> float:
-    """Dot product a·b in float64, computed in chunks."""
-    total = torch.zeros((), dtype=torch.float64, device=a.device)
-    for x, y in zip(a.split(DOT_CHUNK), b.split(DOT_CHUNK), strict=True):  # type: ignore[no-untyped-call]
-        total += torch.dot(x.double(), y.double())
-    return float(total)

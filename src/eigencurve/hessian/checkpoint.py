@@ -3,6 +3,9 @@
 ``run.npz`` holds α, β and the identity of the run, and ``run.npz.rows-N`` the rows of the basis as raw numbers. Each
 row is written once, not at every save, so a save costs the same at step 10 and at step 1,000. The small file is
 replaced only after its rows are on disk, so a process killed at any time leaves a state to resume from.
+
+If several processes hold parts of the vectors, each has two such files of its own, ``run.npz.part-0-of-2`` and so on.
+They save at the same steps and replace the small files together, see :mod:`eigencurve.hessian.shared_files`.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ import torch
 from eigencurve import _check
 from eigencurve._archives import ArchiveError, read_arrays
 from eigencurve._arrays import Array
-from eigencurve._files import exclusive, write_atomically
+from eigencurve._files import exclusive
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.lanczos import LanczosRun, Recurrence
+from eigencurve.hessian.shared_files import newest_common, next_path, replace_together, require_number_of_parts
+from eigencurve.hessian.space import Space
 
 FORMAT = "eigencurve.lanczos"
 VERSION = 1
@@ -64,6 +69,11 @@ class SavedRun:
     num_steps: int
     num_rows: int
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Number of finished probes, and of steps of the unfinished one."""
+        return len(self.finished), len(self.fields["alphas"])
+
 
 def saved_steps(path: str | os.PathLike[str]) -> int:
     """The number of steps in a checkpoint, of all probes; 0 if the file does not exist or cannot be read."""
@@ -99,10 +109,12 @@ class CheckpointFile:
     Args:
         path: Path of the small file. The file with the rows is next to it.
         identity: Identity of the run.
+        space: The vectors of the run. If several processes hold them, all must call each method at the same step.
     """
 
-    def __init__(self, path: str | os.PathLike[str], identity: Identity) -> None:
-        self.path, self.identity = Path(path), identity
+    def __init__(self, path: str | os.PathLike[str], identity: Identity, space: Space) -> None:
+        self.path, self.identity, self.space = space.own_path(Path(path)), identity, space
+        self._given = Path(path)
         self._sums: list[int] = []
         self._saved_as: tuple[int, int] | None = None
         self._next_save = time.monotonic() + SECONDS_BETWEEN
@@ -114,9 +126,13 @@ class CheckpointFile:
             ValueError: If the file is truncated or damaged, or belongs to another model, data set or seed. The file is
                 not changed.
         """
-        if not self.path.exists():
-            return None
-        fields = self._read()
+        require_number_of_parts(self._given, self.path, self._refuse)
+        paths = (self.path, next_path(self.path)) if self.space.is_shared else (self.path,)
+        states = {state.progress: state for state in (self._state(path) for path in paths if path.exists())}
+        return newest_common(self.space, self.path, states, self._refuse)
+
+    def _state(self, path: Path) -> SavedRun:
+        fields = self._read(path)
         self._require_same(fields)
         if not _fits_together(fields):
             self._refuse("a complete checkpoint", "fields that do not fit together")
@@ -142,7 +158,7 @@ class CheckpointFile:
 
     def save_if_due(self, finished: list[LanczosRun], run: Recurrence) -> None:
         """Save if the last save is more than a few seconds old."""
-        if time.monotonic() >= self._next_save:
+        if any(self.space.gather(time.monotonic() >= self._next_save)):
             self.save(finished, run)
 
     def save(self, finished: list[LanczosRun], run: Recurrence) -> None:
@@ -150,7 +166,7 @@ class CheckpointFile:
         self._write_rows(len(finished), run)
         buffer = io.BytesIO()
         np.savez(buffer, **self._fields(finished, run))
-        write_atomically(self.path, buffer.getvalue())
+        replace_together(self.space, self.path, buffer.getvalue())
         current = self._rows_path(len(finished), run.basis.generation)
         for other in self.path.parent.glob(f"{self.path.name}.rows-*"):
             if other != current:
@@ -175,9 +191,9 @@ class CheckpointFile:
             "generation": np.int64(basis.generation), "sums": np.array(self._sums, dtype=np.int64),
         }  # fmt: skip
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, path: Path) -> dict[str, Any]:
         try:
-            fields = read_arrays(self.path.read_bytes())
+            fields = read_arrays(path.read_bytes())
         except (ArchiveError, OSError) as error:
             self._refuse("a complete checkpoint", str(error))
         for name, axes in AXES.items():

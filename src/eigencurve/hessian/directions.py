@@ -13,7 +13,6 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.basis import dot
 from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
 from eigencurve.hessian.estimate import Interrupted, SpectrumEstimate
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence
@@ -21,6 +20,7 @@ from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import CHANGE
 from eigencurve.hessian.progress import progress_bar
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
+from eigencurve.hessian.space import space_of
 from eigencurve.spectrum.octaves import OctaveGrid, octave_grid
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -135,21 +135,21 @@ class _DirectionLoop:
     """The loop over vectors and their Lanczos steps, with its checkpoints."""
 
     def __init__(self, operator: LanczosOperator, settings: DirectionSettings, mark: str) -> None:
-        self.operator, self.settings = operator, settings
+        self.operator, self.settings, self.space = operator, settings, space_of(operator)
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
             identity = Identity(f"{operator.fingerprint()}{mark}", settings.seed, settings.function)
-            self.file = CheckpointFile(settings.checkpoint, identity)
+            self.file = CheckpointFile(settings.checkpoint, identity, self.space)
             self.saved = self.file.load()
-        self.output = self.file if operator.is_main_process else None
+        self.output = self.file if operator.is_main_process or self.space.is_shared else None
         self.plan = self._plan()
         self.finished = [] if self.saved is None else list(self.saved.finished)
 
     def run(self, index: int, start: Start, advance: Callable[[int], None]) -> tuple[float, LanczosRun]:
         """Squared length of one vector, and its run."""
         vector = start()
-        square = dot(vector, vector)
+        square = self.space.dot(vector, vector)
         if not np.isfinite(square):
             _check.refuse(self.settings.function, "operator", "one with finite gradients", square)
         if index >= len(self.finished):
@@ -182,9 +182,8 @@ class _DirectionLoop:
     def _plan(self) -> MemoryPlan:
         """The memory plan that all processes share; a resumed run must have the steps and rows that it started with."""
         function, operator, num_steps = self.settings.function, self.operator, self.settings.num_steps
-        plan = plan_memory(
-            operator.dim, min(num_steps, operator.dim), self.settings.memory_budget, operator.dtype, operator.device
-        )
+        budget = self.settings.memory_budget
+        plan = plan_memory(self.space.size, min(num_steps, operator.dim), budget, operator.dtype, operator.device)
         rows = operator.min_over_processes(plan.num_rows)
         if self.saved is not None:
             if self.saved.num_steps != plan.num_steps:
@@ -201,7 +200,8 @@ class _DirectionLoop:
         done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of vector {len(self.finished) + 1}"
         if self.file is None:
             return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
-        if self.output is not None and not run.is_changing and run.basis.num_used:
+        # Several processes stop at different steps, so they keep the last state that all of them saved.
+        if self.output is not None and not run.is_changing and run.basis.num_used and not self.space.is_shared:
             self.output.save(self.finished, run)
         saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
         return f"{done}; {saved}. Call {self.settings.function} again with the same arguments to resume."

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from eigencurve import _check
 from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
+from eigencurve.hessian.space import even_space, even_width, whole_space
 
 
 class DistributedOperator:
@@ -22,15 +23,25 @@ class DistributedOperator:
     :math:`H_r` is the operator of process r on its own :math:`n_r` examples. All processes call it with the same vector
     and get the same product, so each runs the same Lanczos steps. The first process writes files and shows progress.
 
+    With ``shard_vectors``, each of n processes holds one n-th of every vector: it gets, and returns, its own part. A
+    Lanczos run then needs one n-th of the memory in each process, apart from the model and from a few whole vectors
+    during a product. A memory budget is that of one process, and each process has its own checkpoint.
+
     Args:
         operator: Operator of this process. The model's parameters must be equal in all processes.
         group: Process group; None is the default group of all processes.
+        shard_vectors: Whether to distribute the vectors, too.
+
+    Attributes:
+        space: The vectors, and the part of them that this process holds.
 
     Raises:
         ValueError: If there is no process group, or if parameters differ between processes.
     """
 
-    def __init__(self, operator: CurvatureOperator, group: dist.ProcessGroup | None = None) -> None:
+    def __init__(
+        self, operator: CurvatureOperator, group: dist.ProcessGroup | None = None, *, shard_vectors: bool = False
+    ) -> None:
         if not (dist.is_available() and dist.is_initialized()):
             remedy = "Start the program with torchrun and call torch.distributed.init_process_group first."
             _check.refuse("DistributedOperator", "group", "an initialised process group", group, remedy)
@@ -41,10 +52,12 @@ class DistributedOperator:
         self._require_equal("operator", "of equal parameters", operator.parameter_fingerprint(), remedy)
         self._rows = [int(str(count)) for count in self._gather(operator.num_rows)]
         self.num_rows, self.names = sum(self._rows), operator.names
+        self.space = even_space(self.dim, group) if shard_vectors else whole_space(self.dim)
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, summed over all processes."""
-        return self._sum(self.operator(vector).mul_(self.operator.num_examples / self.num_examples))
+        self.space.require(type(self).__name__, "vector", vector, self.dtype, self.device)
+        return self._mean(self.operator(self._whole(vector)))
 
     def __repr__(self) -> str:
         return f"DistributedOperator({self.operator!r})"
@@ -55,10 +68,10 @@ class DistributedOperator:
         Raises:
             ValueError: If the preconditioners of the processes differ.
         """
-        result = precondition(self, preconditioner, self.operator.named_parameters)
+        metric = precondition(self.operator, preconditioner, self.operator.named_parameters).metric_fingerprint()
         remedy = "Average the gradients over the processes before each optimizer step, as DistributedDataParallel does."
-        self._require_equal("preconditioner", "equal", result.metric_fingerprint(), remedy)
-        return result
+        self._require_equal("preconditioner", "equal", metric, remedy)
+        return precondition(self, preconditioner, self.operator.named_parameters)
 
     def gradient(self, rows: Tensor | None = None) -> Tensor:
         """Gradient of the mean loss over all processes, or the part of it that is due to some of the rows.
@@ -69,11 +82,11 @@ class DistributedOperator:
         """
         first = sum(self._rows[: dist.get_rank(self.group)])
         mine = None if rows is None else rows[first : first + self.operator.num_rows]
-        return self._sum(self.operator.gradient(mine).mul_(self.operator.num_examples / self.num_examples))
+        return self._mean(self.operator.gradient(mine))
 
     def parameter_vector(self) -> Tensor:
         """Current values of the parameters, as one flat vector."""
-        return self.operator.parameter_vector()
+        return self.space.part(self.operator.parameter_vector())
 
     @property
     def is_main_process(self) -> bool:
@@ -87,6 +100,34 @@ class DistributedOperator:
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes."""
         return min(int(str(other)) for other in self._gather(value))
+
+    def _whole(self, part: Tensor) -> Tensor:
+        """The whole vector of which each process holds a part."""
+        if not self.space.is_shared:
+            return part
+        whole, parts = self._buffer()
+        mine = parts[dist.get_rank(self.group)].clone()
+        mine[: len(part)] = part
+        dist.all_gather(parts, mine, group=self.group)
+        return whole
+
+    def _mean(self, product: Tensor) -> Tensor:
+        """The own part of the mean over all examples, from the means over the examples of each process."""
+        product.mul_(self.operator.num_examples / self.num_examples)
+        if not self.space.is_shared:
+            return self._sum(product)
+        whole, parts = self._buffer()
+        whole.copy_(product)
+        mine = torch.empty_like(parts[0])
+        dist.reduce_scatter(mine, parts, group=self.group)
+        return mine[: self.space.size].clone()
+
+    def _buffer(self) -> tuple[Tensor, list[Tensor]]:
+        """Memory for a whole vector, and the same memory as equal parts, of which the last may be longer."""
+        count = dist.get_world_size(self.group)
+        width = even_width(self.dim, count)
+        memory = torch.zeros(count * width, dtype=self.dtype, device=self.device)
+        return memory[: self.dim], list(torch.split_with_sizes(memory, [width] * count))
 
     def _sum(self, tensor: Tensor) -> Tensor:
         dist.all_reduce(tensor, op=dist.ReduceOp.SUM, group=self.group)

@@ -22,6 +22,7 @@ from eigencurve.hessian.probe_error import distance_between, probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settings import FUNCTION, EstimateSettings, seed_of
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
+from eigencurve.hessian.space import space_of
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.measurement import MeasurementRecord
@@ -143,13 +144,13 @@ class _ProbeLoop:
     """The loop over probes and their Lanczos steps, with its checkpoints."""
 
     def __init__(self, operator: LanczosOperator, settings: EstimateSettings) -> None:
-        self.operator, self.settings = operator, settings
+        self.operator, self.settings, space = operator, settings, space_of(operator)
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
-            self.file = CheckpointFile(settings.checkpoint, Identity(operator.fingerprint(), settings.seed))
+            self.file = CheckpointFile(settings.checkpoint, Identity(operator.fingerprint(), settings.seed), space)
             self.saved = self.file.load()
-        self.output = self.file if operator.is_main_process else None
+        self.output = self.file if operator.is_main_process or space.is_shared else None
         self.plan = _shared_plan(operator, settings, self.saved)
         self.settling = Settling(
             settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, self.plan.num_rows
@@ -189,7 +190,7 @@ class _ProbeLoop:
             self.file.restore(self.saved, recurrence)
             return recurrence
         source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
-        start = torch.randn(self.operator.dim, generator=source, dtype=self.operator.dtype)
+        start = recurrence.space.normal(source, self.operator.dtype)
         recurrence.start(start.to(self.operator.device))
         return recurrence
 
@@ -240,7 +241,8 @@ class _ProbeLoop:
         done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
         if self.file is None:
             return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
-        if self.output is not None and not run.is_changing:
+        # Several processes stop at different steps, so they keep the last state that all of them saved.
+        if self.output is not None and not run.is_changing and not run.space.is_shared:
             self.output.save(self.finished, run)
         saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
         return f"{done}; {saved}. Call estimate_spectrum again with the same arguments to resume."
@@ -313,7 +315,8 @@ def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun
 def _shared_plan(operator: LanczosOperator, settings: EstimateSettings, saved: SavedRun | None) -> MemoryPlan:
     """The memory plan that all processes share; a resumed run keeps the plan that it started with."""
     num_steps = min(settings.num_steps, operator.dim)
-    plan = plan_memory(operator.dim, num_steps, settings.memory_budget, operator.dtype, operator.device)
+    size = space_of(operator).size
+    plan = plan_memory(size, num_steps, settings.memory_budget, operator.dtype, operator.device)
     rows = operator.min_over_processes(plan.num_rows)
     if saved is not None and (saved.num_steps >= num_steps or int(saved.fields["generation"]) > 0):
         need = (saved.num_rows + WORK_VECTORS) * plan.vector_bytes

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from eigencurve import _check
-from eigencurve.hessian.basis import dot
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.space import space_of
 from eigencurve.hessian.verify import TOLERANCE
 
 
@@ -81,8 +81,9 @@ class ExampleGradients:
             _check.refuse(self.function, "operator", "one of at least 2 examples", self.num_examples, remedy)
         chosen = balanced_signs(self.num_examples, seed=0) == 1
         halves = [self._transformed(self.source.gradient(rows)) for rows in (chosen, ~chosen)]
-        size = max(_norm(part) for part in (*halves, self.mean))
-        gap = _norm(self.mean - halves[0] - halves[1])
+        norm = space_of(self.operator).norm
+        size = max(norm(part) for part in (*halves, self.mean))
+        gap = norm(self.mean - halves[0] - halves[1])
         if gap > TOLERANCE[self.operator.dtype] * size:
             remedy = (
                 "The gradients of two halves of the examples do not add up to that of all. Use reduction='mean' "
@@ -114,7 +115,3 @@ def balanced_signs(num_examples: int, seed: int) -> Tensor:
     signs = torch.zeros(num_examples, dtype=torch.int8)
     signs[order[:half]], signs[order[half : 2 * half]] = 1, -1
     return signs
-
-
-def _norm(vector: Tensor) -> float:
-    return math.sqrt(dot(vector, vector))

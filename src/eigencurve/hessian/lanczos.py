@@ -12,8 +12,9 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.basis import Basis, dot, norm
+from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
+from eigencurve.hessian.space import space_of
 from eigencurve.spectrum.quadrature import eigenpairs
 
 BoolArray = NDArray[np.bool_]
@@ -25,7 +26,10 @@ COPY_ROUNDINGS = 16
 
 
 class LinearOperator(Protocol):
-    """A symmetric matrix that is known by its products."""
+    """A symmetric matrix that is known by its products.
+
+    If it has a ``space`` (:class:`eigencurve.hessian.space.Space`), each process holds a part of every vector.
+    """
 
     @property
     def dim(self) -> int: ...  # noqa: D102
@@ -82,7 +86,8 @@ class Recurrence:
 
     def __init__(self, operator: LinearOperator, plan: MemoryPlan) -> None:
         self.operator, self.plan = operator, plan
-        self.basis = Basis(plan.num_rows, operator.dim, operator.dtype, plan.device)
+        self.space = space_of(operator)
+        self.basis = Basis(plan.num_rows, self.space, operator.dtype, plan.device)
         self.alphas: list[float] = []
         self.betas: list[float] = []
         self.exact = False
@@ -91,15 +96,15 @@ class Recurrence:
 
     def start(self, vector: Tensor) -> None:
         """Set the start vector, divided by its norm."""
-        self.basis.append(vector.to(self.plan.device), norm(vector))
+        self.basis.append(vector.to(self.plan.device), self.space.norm(vector))
 
     def step(self) -> None:
         """Take one step: one product, and one more row and column of the tridiagonal."""
         last = self.basis.last
         residual = self.operator(last.to(self.operator.device)).to(last.device)
-        alpha = dot(last, residual)
+        alpha = self.space.dot(last, residual)
         self.basis.project_off(residual)
-        beta = norm(residual)
+        beta = self.space.norm(residual)
         if not np.isfinite(alpha + beta):
             _check.refuse("lanczos", "operator", "one with finite products", alpha + beta)
         self.is_changing = True
@@ -226,13 +231,14 @@ def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budg
         ValueError: If the start vector is zero, not finite or of the wrong length, or if the budget is too small.
     """
     steps = min(_check.whole("lanczos", "num_steps", num_steps, minimum=1), operator.dim)
-    if start.shape != (operator.dim,) or start.dtype != operator.dtype:
-        need = f"{operator.dim} numbers of type {operator.dtype}"
+    space = space_of(operator)
+    if start.shape != (space.size,) or start.dtype != operator.dtype:
+        need = f"{space.size} numbers of type {operator.dtype}"
         _check.refuse("lanczos", "start", need, f"shape {tuple(start.shape)}, {start.dtype}")
-    length = dot(start, start)
+    length = space.dot(start, start)
     if not 0 < length < float("inf"):
         _check.refuse("lanczos", "start", "finite and not zero", f"a squared length of {length}")
-    run = Recurrence(operator, plan_memory(operator.dim, steps, memory_budget, operator.dtype, operator.device))
+    run = Recurrence(operator, plan_memory(space.size, steps, memory_budget, operator.dtype, operator.device))
     run.start(start)
     while not run.is_done:
         run.step()

@@ -14,9 +14,11 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve.hessian.batches import tensor_bytes
+from eigencurve.hessian.differences import relative_size
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator, precondition
-from eigencurve.hessian.verify import TOLERANCE, probe_vectors, relative_size, symmetry_gap
+from eigencurve.hessian.space import whole_space
+from eigencurve.hessian.verify import TOLERANCE, probe_vectors, symmetry_gap
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 VECTORS = ("numpy", "torch")
@@ -124,18 +126,19 @@ class MatvecOperator:
         return torch.float32 if product.dtype == np.float32 else torch.float64
 
     def _verify(self) -> None:
+        space = whole_space(self.dim)
         u, v = probe_vectors(self)
         first = self(v)
         if not torch.equal(v, probe_vectors(self)[1]):
             _check.refuse("MatvecOperator", "matvec", "one that leaves its argument unchanged", "one that writes to it")
         if not bool(torch.isfinite(first).all()):
             _check.refuse("MatvecOperator", "matvec", "one with finite products", "products with NaN or inf")
-        change = relative_size(self(v) - first, first)
+        change = relative_size(space, self(v) - first, first)
         if change > TOLERANCE[self.dtype]:
             need = "deterministic (the same v twice must give the same Hv)"
             remedy = "Fix its seed and its batches."
             _check.refuse("MatvecOperator", "matvec", need, f"a relative difference of {change:.1e}", remedy)
-        gap, allowed = symmetry_gap(u, v, first, self(u))
+        gap, allowed = symmetry_gap(space, u, v, first, self(u))
         if gap > allowed:
             need = "the product with a symmetric matrix (u·Hv = v·Hu)"
             _check.refuse("MatvecOperator", "matvec", need, f"a difference of {gap:.1e}, {allowed:.1e} allowed")

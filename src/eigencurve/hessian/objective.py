@@ -51,6 +51,18 @@ def chosen_parameters(function: str, model: nn.Module, patterns: str | Iterable[
     return chosen
 
 
+def checked_loss(function: str, loss: Any, index: int) -> Tensor:
+    """The loss of microbatch ``index`` as a scalar, if it is one that can be differentiated."""
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else loss
+        _check.refuse(function, "loss_fn", "a scalar: the mean over the batch", got, "Use reduction='mean'.")
+    if not loss.requires_grad:
+        _check.refuse(function, "loss_fn", "a function of the parameters", "a loss without a gradient")
+    if not bool(torch.isfinite(loss)):
+        _check.refuse(function, "loss_fn", "finite", loss.item(), f"This is the loss of microbatch {index}.")
+    return loss.reshape(())
+
+
 def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches) -> None:
     """Refuse microbatches if batch norm would use their statistics instead of those of the whole batch."""
     if batches.num_pieces == batches.num_batches:

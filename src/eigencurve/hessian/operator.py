@@ -13,16 +13,19 @@ from torch.optim import Optimizer
 
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
+from eigencurve.hessian.differences import first_step
 from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
 from eigencurve.hessian.objective import (
     Objective,
     as_objective,
+    checked_loss,
     chosen_parameters,
     require_separate_examples,
     require_unsplit_batch_norm,
 )
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.products import Product, difference_product, gauss_newton_product, hessian_product
+from eigencurve.hessian.space import whole_space
 from eigencurve.hessian.verify import SEED, verify_operator
 
 # Parts of PyTorch's messages about kernels that cannot be differentiated twice.
@@ -52,6 +55,7 @@ class CurvatureOperator(ABC):
         num_examples: Number of examples in the mean loss.
         num_rows: Number of rows of all batches; it differs from ``num_examples`` if you pass ``count``.
         product_error: Measured relative error of a product with ``product="finite_difference"``, otherwise None.
+        difference_step: Step of the finite differences, relative to the length of the vector of all parameters.
     """
 
     PRODUCTS: ClassVar[tuple[str, ...]] = ("autograd",)
@@ -76,11 +80,15 @@ class CurvatureOperator(ABC):
         self.product = _check.choice(name, "product", product, self.PRODUCTS)
         self.model, self._objective = model, as_objective(name, loss_fn)
         chosen = chosen_parameters(name, model, parameters)
+        if any(hasattr(parameter, "to_local") for parameter in chosen.values()):
+            remedy = "Use ShardedHessianOperator for a model that fully_shard has distributed."
+            _check.refuse(name, "model", "one with plain parameters", "distributed tensors (DTensor)", remedy)
         self.names, self._parameters = tuple(chosen), tuple(chosen.values())
         self._sizes = [parameter.numel() for parameter in self._parameters]
         self.dim, self.dtype, self.device = sum(self._sizes), self._parameters[0].dtype, self._parameters[0].device
         self._generators, self._plain_kernels = generators_of(batches), False
         self._cached: tuple[Any, Product] | None = None
+        self.difference_step = first_step(self.dtype)
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
             pairs = not isinstance(loss_fn, Objective)
             self._batches = Batches(name, batches, pairs, self.device, microbatch, count)
@@ -91,21 +99,20 @@ class CurvatureOperator(ABC):
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product of the curvature matrix and ``vector``, a flat tensor of ``dim`` numbers."""
-        self._require_vector(vector)
+        whole_space(self.dim).require(type(self).__name__, "vector", vector, self.dtype, self.device)
         return self.fresh_product(vector, SEED, rebuild=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.dim:,} parameters, {self.num_examples:,} examples)"
 
-    def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step_factor: float = 1.0) -> Tensor:
+    def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step: float | None = None) -> Tensor:
         """The product with all random states set to ``seed`` first and, by default, with a new graph.
 
-        ``step_factor`` multiplies the step of a finite difference.
+        ``step`` is the relative step of a finite difference; None is ``difference_step``.
         """
         if rebuild:
             self._cached = None
-        # The cube root of the rounding error balances it with the truncation error of a central difference.
-        self._step = step_factor * float(torch.finfo(self.dtype).eps ** (1 / 3))
+        self._step = self.difference_step if step is None else step
         drawn = None if self._graph_is_kept() else seed
         with undisturbed(self.model, self.mode, drawn, self._generators, self.device):
             try:
@@ -161,7 +168,8 @@ class CurvatureOperator(ABC):
 
     def fingerprint(self) -> str:
         """Hash of the parameters' values, the examples and all settings."""
-        settings = f"{type(self).__name__} {self.mode} {self.product} {self._batches.fingerprint}"
+        step = f" {self.difference_step}" if self.product == "finite_difference" else ""
+        settings = f"{type(self).__name__} {self.mode} {self.product}{step} {self._batches.fingerprint}"
         return hashlib.sha256(f"{settings} {self.parameter_fingerprint()}".encode()).hexdigest()
 
     def parameter_fingerprint(self) -> str:
@@ -250,7 +258,7 @@ class CurvatureOperator(ABC):
 
     def _loss(self, batch: Any, index: int) -> Tensor:
         outputs = self._objective.outputs(self.model, batch)
-        return self._checked_loss(self._objective.loss(outputs, batch), index)
+        return checked_loss(type(self).__name__, self._objective.loss(outputs, batch), index)
 
     def _plain_loss(self, batch: Any) -> float:
         return float(self._objective.loss(self._objective.outputs(self.model, batch), batch))
@@ -270,26 +278,6 @@ class CurvatureOperator(ABC):
             return self._sum(vector)
         except (RuntimeError, NotImplementedError) as again:
             return self._retry_with_plain_kernels(vector, again)
-
-    def _checked_loss(self, loss: Any, index: int) -> Tensor:
-        name = type(self).__name__
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
-            got = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else loss
-            _check.refuse(name, "loss_fn", "a scalar: the mean over the batch", got, "Use reduction='mean'.")
-        if not loss.requires_grad:
-            _check.refuse(name, "loss_fn", "a function of the parameters", "a loss without a gradient")
-        if not bool(torch.isfinite(loss)):
-            _check.refuse(name, "loss_fn", "finite", loss.item(), f"This is the loss of microbatch {index}.")
-        return loss.reshape(())
-
-    def _require_vector(self, vector: Tensor) -> None:
-        name = type(self).__name__
-        if not isinstance(vector, Tensor):
-            raise TypeError(_check.sentence(name, "vector", "a tensor", vector))
-        if vector.shape != (self.dim,) or vector.dtype != self.dtype or vector.device != self.device:
-            need = f"a tensor of {self.dim} numbers of type {self.dtype} on {self.device}"
-            got = f"shape {tuple(vector.shape)}, {vector.dtype}, {vector.device}"
-            _check.refuse(name, "vector", need, got)
 
 
 class HessianOperator(CurvatureOperator):
@@ -391,5 +379,7 @@ class GaussNewtonOperator(CurvatureOperator):
             got = type(outputs).__name__
             raise TypeError(_check.sentence("GaussNewtonOperator", "model", "one that returns a tensor", got, remedy))
         return gauss_newton_product(
-            outputs, lambda z: self._checked_loss(self._objective.loss(z, batch), index), self._parameters
+            outputs,
+            lambda z: checked_loss(type(self).__name__, self._objective.loss(z, batch), index),
+            self._parameters,
         )

@@ -16,6 +16,7 @@ from eigencurve import _check
 from eigencurve.hessian.adaptive import read_optimizer
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.space import own_part, space_of
 
 # A positive diagonal: a flat vector, or one tensor per parameter, by name or in the order of the operator.
 Diagonal = Tensor | NDArray[Any] | Mapping[str, Tensor] | Sequence[Tensor]
@@ -53,7 +54,7 @@ class PreconditionedOperator:
         diagonal: Diagonal of P.
         eigenvalue_shift: Decoupled weight decay to add to every eigenvalue; 0.0 if there is none, or if it is already
             part of the products.
-        dim, dtype, device: Those of ``operator``.
+        dim, dtype, device, space: Those of ``operator``.
         preconditioner: Name of the optimizer.
 
     Raises:
@@ -75,7 +76,7 @@ class PreconditionedOperator:
         decoupled_weight_decay: bool = False,
         preconditioner: str = "a diagonal matrix",
     ) -> None:
-        self.operator, self.preconditioner = operator, preconditioner
+        self.operator, self.preconditioner, self.space = operator, preconditioner, space_of(operator)
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self.diagonal = self._positive(diagonal)
         self._scale = self.diagonal.rsqrt()
@@ -132,7 +133,7 @@ class PreconditionedOperator:
         return self.operator.is_main_process
 
     def _positive(self, diagonal: Tensor) -> Tensor:
-        values = self._vector("diagonal", diagonal.detach().to(self.device, self.dtype, copy=True))
+        values = self._own("diagonal", diagonal)
         wrong = ~(torch.isfinite(values) & (values > 0))
         if bool(wrong.any()):
             place = int(wrong.nonzero()[0])
@@ -143,17 +144,17 @@ class PreconditionedOperator:
     def _decay(self, weight_decay: float | Tensor) -> float | Tensor:
         if not isinstance(weight_decay, Tensor):
             return _check.at_least(type(self).__name__, "weight_decay", weight_decay, 0.0)
-        values = self._vector("weight_decay", weight_decay.detach().to(self.device, self.dtype, copy=True))
+        values = self._own("weight_decay", weight_decay)
         if not bool((values >= 0).all() & torch.isfinite(values).all()):
             _check.refuse(type(self).__name__, "weight_decay", "finite and >= 0 everywhere", values.min().item())
         return values
 
     def _vector(self, argument: str, vector: Tensor) -> Tensor:
-        if vector.shape != (self.dim,) or vector.dtype != self.dtype or vector.device != self.device:
-            need = f"a tensor of {self.dim} numbers of type {self.dtype} on {self.device}"
-            got = f"shape {tuple(vector.shape)}, {vector.dtype}, {vector.device}"
-            _check.refuse(type(self).__name__, argument, need, got)
-        return vector
+        return self.space.require(type(self).__name__, argument, vector, self.dtype, self.device)
+
+    def _own(self, argument: str, vector: Tensor) -> Tensor:
+        """A copy of the entries that this process holds, of a whole vector or of its own part."""
+        return self._vector(argument, self.space.part(vector.detach()).to(self.device, self.dtype, copy=True))
 
 
 def precondition(
@@ -198,7 +199,7 @@ def _flat(function: str, given: Mapping[str, Tensor] | Sequence[Tensor], paramet
         if part.shape != parameter.shape:
             need = f"of the parameters' shapes ({tuple(parameter.shape)} for {name})"
             _check.refuse(function, "preconditioner", need, tuple(part.shape))
-    return torch.cat([part.detach().reshape(-1) for part in parts])
+    return torch.cat([own_part(part.detach()).reshape(-1) for part in parts])
 
 
 def _tensor(values: Any) -> Tensor:

@@ -76,15 +76,20 @@ def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Seq
     """
 
     def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
-        length, size = _norm(vector), _norm(parameters)
+        length = _norm(vector)
         if length == 0:
             return [torch.zeros_like(part) for part in vector]
-        h = step * (1 + size) / length
-        ahead = _gradient_at(gradient, parameters, vector, h)
-        behind = _gradient_at(gradient, parameters, vector, -h)
-        return [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
+        return central_difference(
+            lambda shift: _gradient_at(gradient, parameters, vector, shift), step * (1 + _norm(parameters)) / length
+        )
 
     return product
+
+
+def central_difference(gradient_at: Callable[[float], Sequence[Tensor]], h: float) -> Sequence[Tensor]:
+    """Derivative at 0 of a gradient as a function of the shift along a vector."""
+    ahead, behind = gradient_at(h), gradient_at(-h)
+    return [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
 
 
 def _gradient_at(

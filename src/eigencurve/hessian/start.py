@@ -20,6 +20,7 @@ from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients, gradient_source
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.octaves import CHANGE
+from eigencurve.hessian.space import own_part, space_of
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
@@ -174,10 +175,12 @@ def _flat(function: str, operator: LanczosOperator, point: Any) -> Tensor:
         missing = [name for name in names if name not in point]
         if missing:
             _check.refuse(function, "displacement", f"one with the parameter {missing[0]!r}", f"{len(point)} others")
-        point = torch.cat([point[name].detach().reshape(-1) for name in names])
+        point = torch.cat([own_part(point[name].detach()).reshape(-1) for name in names])
     if not isinstance(point, Tensor):
         need = "made of state dicts, modules or flat tensors"
         raise TypeError(_check.sentence(function, "displacement", need, type(point).__name__))
-    if point.shape != (operator.dim,):
-        _check.refuse(function, "displacement", f"of {operator.dim} numbers", f"shape {tuple(point.shape)}")
-    return point.detach().to(operator.device, operator.dtype)
+    space = space_of(operator)
+    own = space.part(point.detach())
+    if own.shape != (space.size,):
+        _check.refuse(function, "displacement", f"of {space.size} numbers", f"shape {tuple(own.shape)}")
+    return own.to(operator.device, operator.dtype)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
-from eigencurve.hessian.basis import dot, norm
+from eigencurve.hessian.differences import choose_step, relative_size
 from eigencurve.hessian.lanczos import LinearOperator
+from eigencurve.hessian.space import Space, space_of
 
 if TYPE_CHECKING:
     from eigencurve.hessian.operator import CurvatureOperator
+    from eigencurve.hessian.sharded import ShardedHessianOperator
+
+    Verified: TypeAlias = CurvatureOperator | ShardedHessianOperator
 
 # The seed that every product starts from, and another one that must give the same product.
 SEED = 2110_14109
@@ -26,11 +30,11 @@ NEARLY_SUM = 0.25
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
-def verify_operator(operator: CurvatureOperator) -> float | None:
+def verify_operator(operator: Verified) -> float | None:
     r"""Check that the loss is a mean, and on random u and v that Hv is reproducible and that u·Hv = v·Hu.
 
     The two computations of Hv start from different random states, which exposes active dropout. With finite
-    differences, Hv is also computed with twice the step; the difference is the error estimate that is returned.
+    differences, the step is chosen here, and the measured error of a product is returned.
 
     Raises:
         ValueError: If a check fails. The message names the check and the likely cause.
@@ -43,31 +47,33 @@ def verify_operator(operator: CurvatureOperator) -> float | None:
     _require_reproducible(operator, v, first, other)
     error = None
     if operator.product == "finite_difference":
-        error = relative_size(first - operator.fresh_product(v, SEED, step_factor=2.0), first)
+        operator.difference_step, error = choose_step(
+            lambda vector, step: operator.fresh_product(vector, SEED, step=step),
+            space_of(operator),
+            v,
+            operator.difference_step,
+        )
+        first = operator.fresh_product(v, SEED)
     _require_symmetric(operator, u, v, first, error or 0.0)
     return error
 
 
 def probe_vectors(operator: LinearOperator) -> tuple[Tensor, Tensor]:
     """Random u and v, the same for all operators of the same size and type."""
-    generator = torch.Generator().manual_seed(SEED)
-    u, v = (torch.randn(operator.dim, generator=generator, dtype=operator.dtype).to(operator.device) for _ in range(2))
+    generator, space = torch.Generator().manual_seed(SEED), space_of(operator)
+    u, v = (space.normal(generator, operator.dtype).to(operator.device) for _ in range(2))
     return u, v
 
 
-def symmetry_gap(u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0) -> tuple[float, float]:
+def symmetry_gap(
+    space: Space, u: Tensor, v: Tensor, product: Tensor, other: Tensor, error: float = 0.0
+) -> tuple[float, float]:
     """|u·Hv - v·Hu| of the products Hv and Hu, and the gap that rounding and a relative ``error`` can explain."""
-    gap = abs(dot(u, product) - dot(v, other))
-    return gap, (TOLERANCE[u.dtype] + 3 * error) * (norm(product) + norm(other))
+    gap = abs(space.dot(u, product) - space.dot(v, other))
+    return gap, (TOLERANCE[u.dtype] + 3 * error) * (space.norm(product) + space.norm(other))
 
 
-def relative_size(difference: Tensor, reference: Tensor) -> float:
-    """Norm of ``difference`` divided by the norm of ``reference``, unless that is zero."""
-    size = norm(reference)
-    return norm(difference) / size if size > 0 else norm(difference)
-
-
-def _require_mean(operator: CurvatureOperator) -> None:
+def _require_mean(operator: Verified) -> None:
     """Compare the loss of the first microbatch with the losses of its halves."""
     losses = operator.losses_of_halves(SEED)
     if losses is None:
@@ -94,18 +100,19 @@ def _require_mean(operator: CurvatureOperator) -> None:
         )
 
 
-def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
+def _require_finite(operator: Verified, product: Tensor) -> None:
     if not bool(torch.isfinite(product).all()):
         remedy = "Functions such as sqrt or norm have no second derivative at zero."
         _check.refuse(_name(operator), "model", "one with a finite Hessian", "products with NaN or inf", remedy)
 
 
-def _require_reproducible(operator: CurvatureOperator, v: Tensor, first: Tensor, other: Tensor) -> None:
-    gap = relative_size(first - other, first)
+def _require_reproducible(operator: Verified, v: Tensor, first: Tensor, other: Tensor) -> None:
+    space = space_of(operator)
+    gap = relative_size(space, first - other, first)
     if gap <= TOLERANCE[operator.dtype]:
         return
     again = operator.fresh_product(v, SEED)
-    seeded = relative_size(first - again, first) <= TOLERANCE[operator.dtype]
+    seeded = relative_size(space, first - again, first) <= TOLERANCE[operator.dtype]
     names = [name for name, module in operator.model.named_modules() if _drops(operator, module)]
     if seeded and names:
         cause = f"Dropout is active in {', '.join(names[:3])}: use mode='eval'."
@@ -117,15 +124,16 @@ def _require_reproducible(operator: CurvatureOperator, v: Tensor, first: Tensor,
     _check.refuse(_name(operator), "model", need, f"a relative difference of {gap:.1e}", cause)
 
 
-def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
-    gap, allowed = symmetry_gap(u, v, product, operator.fresh_product(u, SEED, rebuild=False), error)
+def _require_symmetric(operator: Verified, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
+    other = operator.fresh_product(u, SEED, rebuild=False)
+    gap, allowed = symmetry_gap(space_of(operator), u, v, product, other, error)
     if gap > allowed:
         cause = "A backward pass is not the derivative of its forward pass (in a custom function, or after .detach())."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
         _check.refuse(_name(operator), "model", need, f"a difference of {gap:.1e}, {allowed:.1e} allowed", cause)
 
 
-def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
+def _drops(operator: Verified, module: nn.Module) -> bool:
     """Whether ``module`` applies dropout in the operator's mode."""
     active = operator.mode == "train" or (operator.mode == "keep" and module.training)
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
@@ -133,5 +141,5 @@ def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     return active and (rate > 0 or inner > 0)
 
 
-def _name(operator: CurvatureOperator) -> str:
+def _name(operator: Verified) -> str:
     return type(operator).__name__

@@ -148,12 +148,13 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
     depends on where the weight is, not on how many eigenvalues represent it.
 
     Raises:
-        ValueError: All eigenvalues are equal (κ = 1).
+        ValueError: All eigenvalues are equal (κ = 1), apart from rounding.
     """
     require_positive("log_density", spectrum)
     span = math.log(spectrum.L / spectrum.mu)
     if span <= EDGE_TOLERANCE:
-        _check.refuse("log_density", "spectrum", "of condition number kappa > 1", spectrum.L / spectrum.mu)
+        need = f"of condition number kappa > 1 + {EDGE_TOLERANCE:g}"
+        _check.refuse("log_density", "spectrum", need, spectrum.L / spectrum.mu)
     num_cells = max(2, math.ceil(span / math.log(2) * CELLS_PER_OCTAVE - EDGE_TOLERANCE))
     heights = np.linspace(0.0, span, num_cells + 1)
     if isinstance(spectrum, LogMeasure):

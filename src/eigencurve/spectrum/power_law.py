@@ -89,7 +89,8 @@ class PowerLaw:
         eigenvalues = np.geomspace(self.mu, self.L, count)
         middles = np.sqrt(eigenvalues[1:] * eigenvalues[:-1])
         below = np.concatenate(([0.0], self.cumulative(middles), [1.0]))
-        return Spectrum(eigenvalues, np.diff(below), dim)
+        # Where F is flat, rounding may make it fall by the last digit.
+        return Spectrum(eigenvalues, np.diff(np.maximum.accumulate(below)), dim)
 
 
 def fit_power_law(spectrum: Spectrum) -> PowerLaw:

@@ -30,6 +30,8 @@ CHEAP = 1 << 18
 NUM_STARTS = 3
 # Above this multiple of the initial loss the line search has to step back; L-BFGS cannot handle infinity.
 DIVERGED = 1e6
+# A smaller loss has lost digits to underflow: there is nothing left to lower.
+LEAST_LOSS = 1e-290
 # The search is over ln(rate), because rates span orders of magnitude towards the end. This fraction of max_lr is zero.
 SMALLEST_RATE = 1e-12
 
@@ -130,7 +132,9 @@ def _minimise(
 ) -> tuple[Array, bool]:
     """L-BFGS over the logarithms of ``rates``, with the loss relative to its initial value."""
     begin = np.log(np.clip(rates / max_lr, SMALLEST_RATE, 1.0))
-    scale = loss_and_gradient(max_lr * np.exp(begin))[0] or 1.0
+    scale = loss_and_gradient(max_lr * np.exp(begin))[0]
+    if scale < LEAST_LOSS:
+        return max_lr * np.exp(begin), True
 
     def objective(logs: Array) -> tuple[float, Array]:
         now = max_lr * np.exp(logs)

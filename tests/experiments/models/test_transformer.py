@@ -6,7 +6,7 @@ import torch
 from tests.reference.language import transformer_forward
 
 from eigencurve.experiments.models.seeding import drawn_from
-from eigencurve.experiments.models.transformer import NUM_HEADS, next_byte_loss, transformer
+from eigencurve.experiments.models.transformer import NUM_HEADS, Transformer, next_byte_loss, transformer
 from eigencurve.hessian.operator import HessianOperator
 
 
@@ -26,6 +26,12 @@ def some_text(rows, columns, num_classes=13):
 def test_number_of_parameters():
     by_hand = 2 * 256 * 80 + 128 * 80 + 3 * (12 * 80**2 + 4 * 80) + 2 * 80
     assert sum(p.numel() for p in transformer().parameters()) == by_hand == 282_720
+
+
+def test_tied_embeddings_are_one_parameter():
+    model = Transformer(13, 8, 1, 2, 9, tied=True)
+    assert model.decoder.weight is model.embedding.weight
+    assert sum(p.numel() for p in model.parameters()) == 13 * 8 + 9 * 8 + 12 * 8**2 + 4 * 8 + 2 * 8
 
 
 def test_it_is_the_equations():

@@ -1,0 +1,176 @@
+"""The vectors of a Lanczos run: the part that this process holds, and inner products over all processes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from eigencurve import _check
+
+DOT_CHUNK = 1 << 20
+# The square of a length below this has lost digits to underflow.
+TINY_SQUARE = 1e-280
+# PyTorch draws normal numbers in blocks of this size, so parts of a multiple of it are those of one long vector.
+NORMAL_BLOCK = 16
+NORMAL_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Flat vectors of ``dim`` numbers, of which this process holds some.
+
+    Everything that a Lanczos run does with vectors acts on each number alone, apart from inner products. They are
+    summed over the processes here, so the run itself does not know how its vectors are distributed.
+
+    Attributes:
+        dim: Number of entries of a whole vector.
+        pieces: Ranges (start, stop) of the whole vector that this process holds, in ascending order.
+        group: Process group whose processes hold one part each; None if this process holds whole vectors.
+    """
+
+    dim: int
+    pieces: tuple[tuple[int, int], ...]
+    group: Any = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries that this process holds."""
+        return sum(stop - start for start, stop in self.pieces)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the vectors are distributed over several processes."""
+        return self.group is not None
+
+    def dot(self, a: Tensor, b: Tensor) -> float:
+        """Inner product of two vectors, in float64."""
+        total = torch.zeros((), dtype=torch.float64, device=a.device)
+        for x, y in zip(a.split(DOT_CHUNK), b.split(DOT_CHUNK), strict=True):  # type: ignore[no-untyped-call]
+            total += torch.dot(x.double(), y.double())
+        return float(self.sum(total))
+
+    def norm(self, vector: Tensor) -> float:
+        """Length of a vector in float64, also if its square is outside the range of float64."""
+        square = self.dot(vector, vector)
+        if TINY_SQUARE < square < 1 / TINY_SQUARE:
+            return math.sqrt(square)
+        largest = self._largest(vector)
+        if not 0 < largest < math.inf:
+            return largest
+        unit = vector.double() / largest
+        return largest * math.sqrt(self.dot(unit, unit))
+
+    def sum(self, part: Tensor) -> Tensor:
+        """Sum of ``part`` over the processes, in place."""
+        if self.group is not None:
+            dist.all_reduce(part, op=dist.ReduceOp.SUM, group=self.group)
+        return part
+
+    def part(self, whole: Tensor) -> Tensor:
+        """The entries of a whole vector that this process holds; a vector of another length is returned unchanged."""
+        if self.group is None or whole.shape != (self.dim,):
+            return whole
+        return torch.cat([whole[start:stop] for start, stop in self.pieces]) if self.pieces else whole[:0]
+
+    def normal(self, generator: torch.Generator, dtype: torch.dtype) -> Tensor:
+        """The part of ``torch.randn(dim)`` that this process holds, without ever creating the whole vector."""
+        if self.group is None:
+            return torch.randn(self.dim, generator=generator, dtype=dtype)
+        result, filled, waiting, first = torch.empty(self.size, dtype=dtype), 0, list(self.pieces), 0
+        while first < self.dim:
+            rest = self.dim - first
+            chunk = torch.randn(
+                NORMAL_CHUNK if rest >= NORMAL_CHUNK + NORMAL_BLOCK else rest, generator=generator, dtype=dtype
+            )
+            last = first + len(chunk)
+            while waiting and waiting[0][0] < last:
+                start, stop = waiting.pop(0)
+                found = chunk[start - first : stop - first]
+                result[filled : filled + len(found)] = found
+                filled += len(found)
+                if stop > last:
+                    waiting.insert(0, (last, stop))
+                    break
+            first = last
+        return result
+
+    def gather(self, value: object) -> list[Any]:
+        """The values of all processes, in the order of their ranks."""
+        if self.group is None:
+            return [value]
+        found: list[object] = [None] * dist.get_world_size(self.group)
+        dist.all_gather_object(found, value, group=self.group)
+        return found
+
+    def wait(self) -> None:
+        """Return after all processes have called this."""
+        self.gather(None)
+
+    def own_path(self, path: Path) -> Path:
+        """Path of this process's own file: ``path`` itself, or for instance ``path.part-1-of-4``."""
+        if self.group is None:
+            return path
+        return path.with_name(f"{path.name}.part-{dist.get_rank(self.group)}-of-{dist.get_world_size(self.group)}")
+
+    def require(self, function: str, argument: str, vector: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return ``vector`` if it is a vector of this space.
+
+        Raises:
+            TypeError: If it is not a tensor.
+            ValueError: If it has another length, type or device.
+        """
+        if not isinstance(vector, Tensor):
+            raise TypeError(_check.sentence(function, argument, "a tensor", vector))
+        if vector.shape != (self.size,) or vector.dtype != dtype or vector.device != device:
+            need = f"a tensor of {self.size} numbers of type {dtype} on {device}"
+            _check.refuse(function, argument, need, f"shape {tuple(vector.shape)}, {vector.dtype}, {vector.device}")
+        return vector
+
+    def _largest(self, vector: Tensor) -> float:
+        """Largest |entry| over all processes; NaN if there is one."""
+        mine = float(vector.abs().max()) if len(vector) else 0.0
+        return float(max(self.gather(mine), key=lambda value: (math.isnan(value), value)))
+
+
+def whole_space(dim: int) -> Space:
+    """The space of a process that holds whole vectors.
+
+    >>> whole_space(3).dot(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3))
+    6.0
+    """
+    return Space(dim, ((0, dim),))
+
+
+def even_space(dim: int, group: Any) -> Space:
+    """Vectors in equal parts, one for each process of ``group``; the last parts may be shorter."""
+    group = dist.group.WORLD if group is None else group
+    rank, width = dist.get_rank(group), even_width(dim, dist.get_world_size(group))
+    start = min(rank * width, dim)
+    return Space(dim, ((start, min(start + width, dim)),), group)
+
+
+def even_width(dim: int, num_parts: int) -> int:
+    """Length of all but the last parts of a vector.
+
+    >>> even_width(10, 4)
+    3
+    """
+    return -(-dim // num_parts)
+
+
+def space_of(operator: Any) -> Space:
+    """The vectors that ``operator`` multiplies: its ``space``, or whole vectors if it has none."""
+    space: Space = getattr(operator, "space", None) or whole_space(operator.dim)
+    return space
+
+
+def own_part(tensor: Tensor) -> Tensor:
+    """The part of a distributed tensor (DTensor) that this process holds; any other tensor is returned unchanged."""
+    local: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return local
