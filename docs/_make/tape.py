@@ -24,7 +24,8 @@ PAGE = ROOT / "docs" / "first_use.md"
 # The walkthroughs: their files are written and their commands run as the pages give them.
 WALKTHROUGHS = tuple(ROOT / "docs" / "how" / f"{name}.md" for name in ("plan_nothing", "plan_adamw", "plan_resnet"))
 TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds|min)\b")
-REVISION = re.compile(r"\b[0-9a-f]{12,40}\b")
+# A hash has a letter, unlike the digits of a number.
+REVISION = re.compile(r"(?<!\.)\b(?=\d*[a-f])[0-9a-f]{12,40}\b")
 # Messages of pip and make about their environment.
 NOISE = re.compile(r"^(?:WARNING|DEPRECATION|\[notice\]|Looking in|make\[\d\]:).*\n", re.MULTILINE)
 
@@ -167,7 +168,8 @@ def _entry(step: Step, printed: str, folder: Path) -> str:
     shown = f"$ {step.command}\n{normalised(printed, folder)}"
     ended = f"\nThe exit code is {step.code}.\n" if step.code else ""
     before = f"\n{step.text}\n" if step.text else ""
-    return f"{before}\n```console\n{shown.rstrip()}\n```\n{ended}"
+    fence = "````" if "```" in shown else "```"  # the demo prints Markdown
+    return f"{before}\n{fence}console\n{shown.rstrip()}\n{fence}\n{ended}"
 
 
 def normalised(text: str, folder: Path) -> str:

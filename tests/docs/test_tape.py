@@ -22,6 +22,11 @@ def test_recording_has_commands_and_their_output(tmp_path):
     assert (tmp_path / "x").read_text() == "one\n"
 
 
+def test_output_with_a_fence_gets_a_longer_one(tmp_path):
+    page = record((Session("", "", (Step("", "echo '```'"),)),), tmp_path, dict(os.environ))
+    assert page.endswith("\n````console\n$ echo '```'\n```\n````\n")
+
+
 def test_unexpected_exit_code_stops_the_recording(tmp_path):
     with pytest.raises(RuntimeError, match="'false' ended with 1, not 0"):
         record((Session("", "", (Step("", "false"),)),), tmp_path, dict(os.environ))
@@ -61,6 +66,8 @@ def test_machine_specific_output_is_removed(tmp_path):
     assert normalised(f"{sys.executable} -m venv .venv", tmp_path) == "python3 -m venv .venv"
     text = f"WARNING: pip says\n{tmp_path}/demo-output 31 s at 0123456789abcdef, 39,100 steps   \n"
     assert normalised(text, tmp_path) == "eigencurve/demo-output … s at …, 39,100 steps"
+    numbers = "0.01000999000999001 and 1.708716791268715e-07"
+    assert normalised(numbers, tmp_path) == numbers
 
 
 def test_existing_environment_is_not_written_to(tmp_path):
@@ -73,7 +80,7 @@ def test_existing_environment_is_not_written_to(tmp_path):
 
 def test_page_has_the_commands_of_the_steps():
     """The page has the text and the command of each step, in order; after a change, record it again."""
-    shown = re.findall(r"^```console\n\$ (.*?)(?=^```$)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^`{3,4}console\n\$ (.*?)(?=^`{3,4}$)", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     steps = [step for session in sessions() for step in session.steps]
     assert len(shown) == 1 + len(steps)
     assert all(block.startswith(step.command + "\n") for block, step in zip(shown[1:], steps, strict=True))

@@ -11,7 +11,7 @@ from tests.hessian.matrices import EIGENVALUES, MatrixOperator, matrix_operator
 from tests.killed import output_after_a_kill
 
 from eigencurve.hessian import checkpoint as checkpoint_module
-from eigencurve.hessian import estimate_spectrum
+from eigencurve.hessian import estimate_spectrum, shared_files
 from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.estimate import Interrupted
 
@@ -190,7 +190,7 @@ def test_a_failed_save_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     def full_disk(*_args):
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint_module, "write_atomically", full_disk)
+    monkeypatch.setattr(shared_files, "write_atomically", full_disk)
     with pytest.raises(OSError, match="no space"):
         estimate_spectrum(matrix_operator(), 20, settle=None, checkpoint=path)
     assert path.read_bytes() == content

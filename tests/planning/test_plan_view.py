@@ -5,7 +5,7 @@ import eigencurve as ec
 from eigencurve.planning.forecasts import forecast_view
 from eigencurve.planning.from_runs import plan_from_view
 from eigencurve.planning.limits import RateLimit
-from eigencurve.planning.plan_view import basis_rows, percent, rate_line, recommended_place, table_rows
+from eigencurve.planning.plan_view import basis_rows, code_line, percent, rate_line, recommended_place, table_rows
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,11 @@ def test_every_input_has_its_source_and_an_assumed_one_its_effect(plan):
     assert [row["source"] for row in rows.values()] == [known.source for known in plan.inputs]
     assert "ten times" in rows["gradient noise"]["value"]
     assert rows["steps"]["value"] == "500"
+
+
+def test_the_code_of_logs_may_have_another_optimizer(plan):
+    assert code_line(plan) == "Code that trains with this schedule:"
+    assert "replace the optimizer with yours" in code_line(plan_from_view(forecast_view(runs())))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from tests.studio.opened import UNMEASURED, losses, opened, plan_table, shown, t
 
 import eigencurve as ec
 from eigencurve.planning import subject
+from eigencurve.planning.doubts import length_doubt
 from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.plan_view import table_rows
 from eigencurve.studio import texts, view
@@ -75,6 +76,15 @@ def test_an_unsettled_estimate_has_a_notice():
     assert known.measurement.doubt in shown(opened(zoo=name))
     assert not subject.zoo_subject("resnet20_cifar10").measurement.doubt
     assert "has not settled (" not in shown(opened())
+
+
+def test_a_run_too_short_to_decay_has_a_notice():
+    doubt = length_doubt(subject.law_subject(1.5, 1e6), 50)
+    assert "only falls to" in doubt
+    law = {"source": "power_law", "alpha": "1.5", "kappa": "1e6", "epochs": "1"}
+    assert doubt in shown(opened(**law))
+    assert doubt not in shown(opened(**law, min_lr="0.001"))
+    assert doubt not in shown(opened(**law, schedules="cosine"))
 
 
 def test_the_best_classic_schedules_are_shown_by_default(page):

@@ -26,6 +26,12 @@ def recommended_place(plan: Plan) -> int:
     return [row.name for row in plan.table].index(plan.name)
 
 
+def code_line(plan: Plan) -> str:
+    """A line above the code of a plan. Logs do not tell the optimizer, so the code may have another one."""
+    own = "" if any(known.name == "optimizer" for known in plan.inputs) else "; replace the optimizer with yours"
+    return f"Code that trains with this schedule{own}:"
+
+
 def percent(fraction: float) -> str:
     r"""A relative difference in percent, with three digits and a space that does not break.
 

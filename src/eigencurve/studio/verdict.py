@@ -10,7 +10,7 @@ from eigencurve.planning.answer import Plan
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.limits import momentum_of, optimizer_of
-from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, recommended_place, table_rows
+from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
 from eigencurve.planning.recipe import PlannedSchedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.planning.subject import Subject
@@ -91,4 +91,5 @@ def _use(plan: Plan, framework: str) -> None:
         source = PlannedSchedule(plan.schedule, plan.optimizer, plan.weight_decay, plan.momentum)
         code = snippet(framework, source)
         if len(code) <= MOST_CODE:
+            st.caption(code_line(plan))
             st.code(code, language="python")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eigencurve.planning.answer import Plan
-from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, recommended_place, table_rows
+from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
 from eigencurve.planning.recipe import PlannedSchedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.report.page import Markup, Section, code_block, note, paragraph, table, tag, with_commands
@@ -44,4 +44,4 @@ def _code(plan: Plan) -> list[Markup]:
     source = PlannedSchedule(plan.schedule, plan.optimizer, plan.weight_decay, plan.momentum)
     if sum(map(len, source.statements())) > MOST_CODE:
         return [paragraph(*with_commands(FROM_FILE))]
-    return [paragraph("PyTorch code that trains with this schedule:"), code_block(snippet("torch", source))]
+    return [paragraph(code_line(plan)), code_block(snippet("torch", source))]
