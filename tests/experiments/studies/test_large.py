@@ -1,6 +1,5 @@
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.studies import large
-from eigencurve.experiments.studies.large_processes import ProcessResult
 
 
 def test_an_estimate_is_measured_in_this_process():
@@ -12,14 +11,10 @@ def test_an_estimate_is_measured_in_this_process():
     assert result.largest > 0
 
 
-def test_the_page_has_both_tables_and_the_figure(monkeypatch):
+def test_the_page_has_the_table_and_the_figure(monkeypatch):
     size = large.SizeResult(124_356_864, 3.21, 0.5, 3_979_419_648, 1_500_000_000, 6_000_000_000, 12.0)
     monkeypatch.setattr(large, "_in_new_process", lambda _size: size)
-    monkeypatch.setattr(
-        large, "measure_processes", lambda n: [ProcessResult("Some", n, 10, 240_000_000 // n, 10**8, 10**9, 1e-4)]
-    )
     page = large.make(Request())
     assert "A product took 3.2 s, the rest of a step 0.5 s." in page.body
     assert "| 124,356,864 | 3.21 | 0.5 | 3,979 | 1,500 | 6,000 |" in page.body
-    assert "| `Some` | 4 | 60 | 100 | 1000 | 1.0e-04 |" in page.body
     assert set(page.figures) == {"large.png"}

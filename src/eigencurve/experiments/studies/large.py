@@ -1,4 +1,4 @@
-"""Time and memory of spectrum estimates, from 10,000 parameters to the size of GPT-2, and over several processes."""
+"""Time and memory of spectrum estimates, from 10,000 parameters to the size of GPT-2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.models.transformer import Transformer, gpt2, next_byte_loss
 from eigencurve.experiments.page import ResultsPage, markdown_table
-from eigencurve.experiments.studies.large_processes import ProcessResult, measure_processes, peak_bytes
+from eigencurve.experiments.studies.process_memory import peak_bytes
 from eigencurve.figures.scaling import scaling_figure
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
@@ -27,7 +27,6 @@ NUM_VECTORS = 8
 GPT2_BUDGET = 4_000_000_000
 # Number of tokens, width, layers and heads; None is GPT-2.
 SIZES = ((128, 16, 2, 2), (256, 48, 3, 4), (1024, 128, 4, 4), (8192, 320, 6, 5), (16384, 512, 7, 8), None)
-PROCESSES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,9 @@ class Timed:
 
 
 def make(request: Request) -> ResultsPage:
-    """Measure all sizes, and one size over several processes."""
+    """Measure all sizes."""
     del request  # everything is random and of one scale
     sizes = [_in_new_process(size) for size in SIZES]
-    shared = [result for count in PROCESSES for result in measure_processes(count)]
     last = sizes[-1]
     points = {
         "time of a product (CPU s)": [result.product_seconds for result in sizes],
@@ -114,16 +112,6 @@ def make(request: Request) -> ResultsPage:
         ),
         "![Time of a product and of the rest of a step, and memory, against the number of parameters, on logarithmic"
         " axes](large.png)",
-        "## Over several processes",
-        f"The model of {shared[0].dim:,} parameters on this machine, with gloo: 10 steps with the whole basis, the"
-        " largest number of any process. The basis falls as 1/n. `DistributedOperator(shard_vectors=True)` keeps the"
-        " whole model and, during a product, whole vectors in each process; `ShardedHessianOperator` measures a model"
-        " that `fully_shard` has distributed. The growth of the peak is that from the first product to the end of the"
-        " run, and α and β are compared with those of one process and exact products.",
-        markdown_table(
-            ["operator", "processes", "vectors (MB)", "growth of the peak (MB)", "peak (MB)", "error of α, β"],
-            [_process_row(result) for result in shared],
-        ),
     ]
     figure = scaling_figure([result.dim for result in sizes], points, memory)
     return ResultsPage("large", "Large models", "\n\n".join(parts), figures={"large.png": figure})
@@ -158,11 +146,4 @@ def _row(result: SizeResult) -> list[str]:
     return [
         f"{result.dim:,}", f"{result.product_seconds:.3g}", f"{result.other_seconds:.2g}",
         *(f"{size / 1e6:,.3g}" if size < 1e9 else f"{size / 1e6:,.0f}" for size in sizes),
-    ]  # fmt: skip
-
-
-def _process_row(result: ProcessResult) -> list[str]:
-    return [
-        f"`{result.operator}`", f"{result.num_processes}", f"{result.vector_bytes / 1e6:.0f}",
-        f"{result.growth_bytes / 1e6:.0f}", f"{result.peak_bytes / 1e6:.0f}", f"{result.error:.1e}",
     ]  # fmt: skip

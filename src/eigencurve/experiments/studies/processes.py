@@ -13,8 +13,11 @@ import torch.distributed as dist
 from torch.multiprocessing.spawn import spawn
 
 from eigencurve._arrays import Array
+from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.models.transformer import Transformer, next_byte_loss
+from eigencurve.experiments.page import ResultsPage, markdown_table
+from eigencurve.experiments.studies.process_memory import peak_bytes, reset_peak
 from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
@@ -26,6 +29,7 @@ NUM_TOKENS = 64
 # As many rows of text for any number of processes, so that they all measure the same matrix.
 NUM_ROWS = 4
 SIZE = (4096, 320, 3, 5)
+PROCESSES = (1, 2, 4)
 OPERATORS = ("DistributedOperator", "ShardedHessianOperator")
 
 
@@ -38,8 +42,9 @@ class ProcessResult:
         num_processes: Number of processes.
         dim: Number of parameters.
         vector_bytes: Size of all vectors of the run in one process.
-        growth_bytes: Growth of the peak memory during the run.
-        peak_bytes: Peak memory.
+        growth_bytes: Peak memory during the run, minus the memory before.
+        before_bytes: Memory before the run.
+        product_error: Error of a product that a ShardedHessianOperator reports; 0 for exact products.
         error: Largest difference of α and β from those of exact products in one process, relative to the largest |α|.
     """
 
@@ -48,8 +53,48 @@ class ProcessResult:
     dim: int
     vector_bytes: int
     growth_bytes: int
-    peak_bytes: int
+    before_bytes: int
+    product_error: float
     error: float
+
+
+def make(request: Request) -> ResultsPage:
+    """Measure both operators in 1, 2 and 4 processes."""
+    del request  # everything is random and of one scale
+    results = [result for count in PROCESSES for result in measure_processes(count)]
+    results.sort(key=lambda result: (OPERATORS.index(result.operator), result.num_processes))
+    parts = [
+        f"A transformer of {results[0].dim:,} parameters with random weights (seed {SEED}), float32, {NUM_ROWS} rows of"
+        f" {NUM_TOKENS} random tokens, {NUM_STEPS} Lanczos steps with the whole basis, processes of one thread each on"
+        " one machine, with gloo. Each number is the largest of all processes.",
+        "`DistributedOperator(shard_vectors=True)` has the whole model and, during a product, whole vectors in each"
+        " process. `ShardedHessianOperator` measures a model that `fully_shard` has distributed, by finite differences."
+        " The vectors are those of the run. The growth is the peak during the run minus the memory before it, and also"
+        " contains the gradients, the gathered layers and the buffers of gloo.",
+        markdown_table(
+            [
+                "operator",
+                "processes",
+                "vectors (MB)",
+                "growth (MB)",
+                "memory before (MB)",
+                "error of a product",
+                "error of α, β",
+            ],
+            [_row(result) for result in results],
+        ),
+        "The error of a product is the one that the operator reports. The error of α, β is the largest difference from"
+        " those of exact products in one process, divided by the largest |α|.",
+    ]
+    return ResultsPage("processes", "Memory of an estimate over several processes", "\n\n".join(parts))
+
+
+def _row(result: ProcessResult) -> list[str]:
+    return [
+        f"`{result.operator}`", f"{result.num_processes}", f"{result.vector_bytes / 1e6:.0f}",
+        f"{result.growth_bytes / 1e6:.0f}", f"{result.before_bytes / 1e6:.0f}",
+        f"{result.product_error:.1e}" if result.product_error else "exact", f"{result.error:.1e}",
+    ]  # fmt: skip
 
 
 def measure_processes(count: int) -> list[ProcessResult]:
@@ -64,8 +109,9 @@ def measure_processes(count: int) -> list[ProcessResult]:
             ]
         numbers = np.asarray(found[0]["numbers"])
         error = float(np.abs(numbers - exact).max() / np.abs(exact[0]).max())
-        vectors, growth, peak = (max(int(each[key]) for each in found) for key in ("vectors", "growth", "peak"))
-        results.append(ProcessResult(name, count, int(found[0]["dim"]), vectors, growth, peak, error))
+        vectors, growth, before = (max(int(each[key]) for each in found) for key in ("vectors", "growth", "before"))
+        reported = float(found[0]["product_error"])
+        results.append(ProcessResult(name, count, int(found[0]["dim"]), vectors, growth, before, reported, error))
     return results
 
 
@@ -81,11 +127,12 @@ def _measure(rank: int, name: str, count: int, folder: str) -> None:
     else:
         operator = ShardedHessianOperator(_distributed(model), next_byte_loss, batch)
     operator(operator.space.normal(torch.Generator().manual_seed(SEED), operator.dtype))
-    before = peak_bytes()
+    before = reset_peak()
     found = estimate_spectrum(operator, NUM_STEPS, settle=None, progress=False, memory_budget=10**10)
-    peak = peak_bytes()
+    growth = peak_bytes() - before
     numbers = [found.alphas[0].tolist(), found.betas[0].tolist()]
-    result = {"dim": operator.dim, "vectors": found.plan.num_bytes, "growth": peak - before, "peak": peak}
+    result = {"dim": operator.dim, "vectors": found.plan.num_bytes, "growth": growth, "before": before}
+    result["product_error"] = getattr(operator, "product_error", None) or 0.0
     torch.save({**result, "numbers": numbers}, Path(folder) / f"{rank}.pt")
     dist.destroy_process_group()
 
@@ -115,9 +162,3 @@ def _rows(rank: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (NUM_ROWS, NUM_TOKENS + 1)
     text = torch.randint(0, SIZE[0], shape, generator=torch.Generator().manual_seed(SEED))[rank::count]
     return text[:, :-1], text[:, 1:]
-
-
-def peak_bytes() -> int:
-    """Peak memory of this process, without that of the process that started it."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
