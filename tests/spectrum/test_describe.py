@@ -3,6 +3,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eigencurve as ec
+from eigencurve.spectrum.describe import describe_spectrum
+from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.power_law import fitted_law
 
 
@@ -38,3 +40,11 @@ def test_the_error_of_the_exponent_is_that_of_the_known_number_of_eigenvalues():
     known = ec.Spectrum(eigenvalues, np.ones(50), dim=5000).describe().exponent_error
     unknown = ec.Spectrum(eigenvalues, np.ones(50)).describe().exponent_error
     assert unknown == pytest.approx(10 * known)
+
+
+def test_errors_are_those_of_the_measured_octaves():
+    s = ec.Spectrum([1.0, 2.0, 8.0], [1, 1, 1])
+    assert describe_spectrum(s, 0.0).errors is None
+    assert " +- " not in str(describe_spectrum(s, 0.0)).partition("share per octave")[2]
+    measured = OctaveShares(np.array([0, 3]), np.array([1.0, 8.0]), np.array([0.5, 0.5]), np.array([0.01, 0.02]))
+    assert_array_equal(describe_spectrum(s, 0.0, measured).errors, [0.01, 0.0, 0.02])

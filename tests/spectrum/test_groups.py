@@ -160,3 +160,7 @@ def test_half_a_spectrum_is_none():
     for half in (Half(), OtherHalf()):
         with pytest.raises(TypeError, match="group: 'spectrum' must be a Spectrum or a PowerLaw"):
             ec.group(half)
+
+
+def test_a_density_tells_its_range():
+    assert repr(ec.log_density(ec.Spectrum([0.5, 8.0], [1, 1]))) == "LogDensity(16 cells from 0.5 to 8)"
