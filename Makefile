@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help studio install test test-random lint types check bench bench-peers demo docs pictures tape clean
+.PHONY: help studio install test test-random test-oldest test-newest mutants soak lint types check bench bench-peers demo docs \
+  pictures tape clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -29,6 +30,41 @@ test-random: export OMP_NUM_THREADS := 1
 test-random: install ## run the tests with new random examples in the property tests
 	$(BIN)/python -m pytest --numprocesses 2 --hypothesis-profile random
 
+mutants: export OPENBLAS_NUM_THREADS := 1
+mutants: export OMP_NUM_THREADS := 1
+mutants: install ## change the core in small ways, and count the changes that the tests notice (an hour)
+	nice $(BIN)/python -m robustness.mutants $(ARGS)
+
+soak: export OPENBLAS_NUM_THREADS := 1
+soak: export OMP_NUM_THREADS := 1
+soak: install ## attack the readers, long computations and the store, and count what is lost (half an hour)
+	nice $(BIN)/python -m robustness.soak $(ARGS)
+
+# The core and the Hessian with the oldest and the newest versions that pyproject.toml allows.
+CORE_TESTS := tests/spectrum tests/schedules tests/theory tests/forecast tests/planning tests/hessian
+OLDEST := .venv-oldest
+NEWEST := .venv-newest
+test-oldest test-newest: export OPENBLAS_NUM_THREADS := 1
+test-oldest test-newest: export OMP_NUM_THREADS := 1
+
+$(OLDEST)/.installed: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	PIP_CONSTRAINT=$(CURDIR)/constraints-oldest.txt $(OLDEST)/bin/python -m pip install --quiet --editable '.[torch,plot]' pytest hypothesis
+	@touch $@
+
+test-oldest: $(OLDEST)/.installed ## run the tests of the core with the oldest dependencies
+	$(OLDEST)/bin/python -m pytest $(CORE_TESTS)
+
+# torch stays at the version of constraints.txt: newer ones install gigabytes of CUDA packages.
+$(NEWEST)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(NEWEST)
+	grep '^torch==' constraints.txt > $(NEWEST)/constraints.txt
+	PIP_CONSTRAINT=$(CURDIR)/$(NEWEST)/constraints.txt $(NEWEST)/bin/python -m pip install --quiet --upgrade --editable '.[torch,plot]' pytest hypothesis
+	@touch $@
+
+test-newest: $(NEWEST)/.installed ## run the tests of the core with the newest dependencies
+	$(NEWEST)/bin/python -m pytest $(CORE_TESTS)
+
 lint: install ## check lint and formatting with ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,7 +80,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
-demo: $(VENV)/.demo ## measure a small network, compute its schedule, and compare it with four others
+demo: $(VENV)/.demo ## measure a small network, get a recommended schedule, and race it against the usual ones
 	$(BIN)/eigencurve reproduce demo --output demo-output
 
 $(VENV)/.studio: pyproject.toml constraints.txt
@@ -59,16 +95,10 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev,torch]'
 	@touch $@
 
-bench: $(VENV)/.bench ## run the benchmarks; they print ratios
-	$(BIN)/python -m benchmarks.core
-	$(BIN)/python -m benchmarks.theory
-	$(BIN)/python -m benchmarks.forecast
-	$(BIN)/python -m benchmarks.ridge
-	$(BIN)/python -m benchmarks.sharpening
-	$(BIN)/python -m benchmarks.noise
-	$(BIN)/python -m benchmarks.counting
-	$(BIN)/python -m benchmarks.studio
-	$(BIN)/python -m benchmarks.reading
+bench: export OPENBLAS_NUM_THREADS := 1
+bench: export OMP_NUM_THREADS := 1
+bench: $(VENV)/.bench ## run the benchmarks and write results/benchmarks.md (half an hour on a quiet machine)
+	$(BIN)/python -m benchmarks
 	$(MAKE) bench-peers
 
 PEERS := .venv-peers
@@ -96,8 +126,8 @@ docs: $(VENV)/.docs ## build the documentation site in site/
 pictures: $(VENV)/.docs ## draw the figures of the documentation
 	$(BIN)/python docs/_make/pictures.py
 
-tape: ## record the command-line walkthrough in a fresh clone (minutes)
-	$(PYTHON) docs/_make/tape.py
+tape: ## record the command-line walkthroughs in a fresh clone (minutes)
+	$(PYTHON) -m docs._make.tape
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) $(PEERS) .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site
+	rm -rf $(VENV) $(PEERS) $(OLDEST) $(NEWEST) .mutants.jsonl .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site

@@ -2,12 +2,15 @@
 
 The data is a4a if EIGENCURVE_DATA has it, otherwise random rows of the same shape (4,781 rows, 123 binary features, 14
 of them set). The schedules are spread over the experiment's own grid. The plain loop uses dense vectors and runs one
-schedule at a time with precomputed rates; both see the same samples and end at the same weights.
+schedule at a time with precomputed rates; both see the same samples and end at the same weights. scikit-learn's
+SGDRegressor runs one schedule of its own (inverse scaling) for the same number of epochs on the same sparse rows.
 """
 
 import time
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import SGDRegressor
 from tests.reference.sgd import ridge_sgd
 
 from eigencurve.experiments.data.libsvm import SparseRows
@@ -35,6 +38,13 @@ def best_of_three(call):
     return result, min(times)
 
 
+def regressor(problem):
+    """SGD on the same objective; scikit-learn has half of the squared error and half of alpha."""
+    return SGDRegressor(
+        alpha=problem.alpha, max_iter=EPOCHS, tol=None, fit_intercept=False, learning_rate="invscaling", eta0=0.01
+    )
+
+
 def main():
     name, rows = load_rows()
     if name != "a4a":
@@ -52,6 +62,8 @@ def main():
     np.testing.assert_allclose(curve[total][0], problem.gaps(weights[:, None])[0], rtol=1e-9)
     print(f"{name}, {EPOCHS} epochs, {WIDTH} schedules of the grid at once, one core:")
     print(f"{ours * 1e9:.1f} ns a step and schedule, {plain * 1e9:,.0f} ns in NumPy: {plain / ours:,.0f} x")
+    theirs = best_of_three(lambda: regressor(problem).fit(csr_matrix(matrix), rows.labels))[1] / total
+    print(f"scikit-learn's SGDRegressor: {theirs * 1e9:.1f} ns a step, {theirs / ours:,.1f} x")
 
 
 if __name__ == "__main__":

@@ -95,6 +95,29 @@ def test_complex_numbers_are_not_real():
             _check.vector("f", "x", values)
 
 
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("cosin", "cosine"),
+        ("COSINE", "cosine"),
+        ("linera", "linear"),
+        ("mult", "multistep"),
+        ("bert", None),
+        ("", None),
+    ],
+)
+def test_a_misspelled_option_gets_a_suggestion(word, near):
+    options = ("cosine", "linear", "multistep")
+    assert _check.suggestion(word, options) == ("" if near is None else f"Did you mean {near!r}?")
+    with pytest.raises(ValueError, match=r"^f: 'kind' must be one of 'cosine', 'linear', 'multistep', got") as refused:
+        _check.choice("f", "kind", word, options)
+    assert str(refused.value).endswith(f"Did you mean {near!r}?" if near else f"got {word!r}.")
+
+
+def test_there_is_no_suggestion_for_what_is_not_a_word():
+    assert _check.suggestion(3, ("3",)) == _check.suggestion("a", ()) == ""
+
+
 def test_a_misspelt_choice_is_corrected():
     with pytest.raises(
         ValueError, match=r"f: 'x' must be one of 'cosine', 'linear', got 'cosin'\. Did you mean 'cosine'\?$"

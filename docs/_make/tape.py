@@ -1,6 +1,6 @@
 """Record docs/first_use.md: run real commands in a fresh clone and environment, and write down their output.
 
-``make tape`` (``python docs/_make/tape.py``) records the page again. It takes a few minutes, most of them for pip.
+``make tape`` (``python -m docs._make.tape``) records the page again. It takes a few minutes, most of them for pip.
 During development, ``--environment FOLDER`` uses an existing environment instead of a new one.
 
 Times and paths are normalised, so two recordings differ only if the project has changed.
@@ -14,13 +14,18 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from docs._make.blocks import Block, blocks_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "first_use.md"
+# The walkthroughs: their files are written and their commands run as the pages give them.
+WALKTHROUGHS = tuple(ROOT / "docs" / "how" / f"{name}.md" for name in ("plan_nothing", "plan_adamw", "plan_resnet"))
 TIMES = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds|min)\b")
-REVISION = re.compile(r"\b[0-9a-f]{12,40}\b")
+# A hash has a letter, unlike the digits of a number.
+REVISION = re.compile(r"(?<!\.)\b(?=\d*[a-f])[0-9a-f]{12,40}\b")
 # Messages of pip and make about their environment.
 NOISE = re.compile(r"^(?:WARNING|DEPRECATION|\[notice\]|Looking in|make\[\d\]:).*\n", re.MULTILINE)
 
@@ -38,6 +43,25 @@ class Step:
     text: str
     command: str
     code: int = 0
+
+
+@dataclass(frozen=True)
+class Session:
+    """A section of the recording.
+
+    Attributes:
+        title: Heading of the section; empty for the first one.
+        text: Text below the heading.
+        steps: Commands, in order.
+        files: Content of the files that are there before the first command, by name.
+        folder: Folder below the clone in which the commands run.
+    """
+
+    title: str
+    text: str
+    steps: tuple[Step, ...]
+    files: dict[str, str] = field(default_factory=dict)
+    folder: str = "."
 
 
 MODEL = """\
@@ -60,7 +84,7 @@ END"""
 
 STEPS = (
     Step("Run the demo. It creates a virtual environment in `.venv`.", "make demo"),
-    Step("The demo writes a page and three figures:", "ls demo-output"),
+    Step("The demo writes a page and its figures:", "ls demo-output"),
     Step("Activate the environment to use the command line:", ". .venv/bin/activate"),
     Step("List the spectra that ship with the package:", "eigencurve zoo"),
     Step(
@@ -82,9 +106,9 @@ STEPS = (
     Step("A missing file:", "eigencurve schedule no_such.npz --steps 1000", code=1),
 )
 HEAD = """\
-# Command-line walkthrough
+# Recorded sessions
 
-This page records a first session with eigencurve: a fresh clone, a new environment, and the output of each command.
+This page records first sessions with eigencurve: a fresh clone, a new environment, and the output of each command.
 `make tape` records it again. Times are replaced by `…`.
 
 ```console
@@ -93,13 +117,40 @@ $ git clone <this repository> eigencurve && cd eigencurve
 """
 
 
-def record(steps: tuple[Step, ...], folder: Path, environment: dict[str, str]) -> str:
-    """Run the steps in ``folder`` and return the page.
+def record(sessions: tuple[Session, ...], folder: Path, environment: dict[str, str]) -> str:
+    """Run the steps of all sessions below ``folder`` and return the page.
 
     Raises:
         RuntimeError: If a step ends with an unexpected exit code.
     """
-    return HEAD + "".join(_entry(step, _run(step, folder, environment), folder) for step in steps)
+    return HEAD + "".join(_section(session, folder, environment) for session in sessions)
+
+
+def walkthrough(page: Path) -> Session:
+    """The session of a documentation page: the files that it shows, and each of its commands."""
+    text = page.read_text()
+    found = [block for block in blocks_of(text) if block.reason is None]
+    files = {block.title: block.code for block in found if block.is_file}
+    steps = tuple(step for block in found if block.language == "sh" for step in _steps(block, text))
+    title = text.split("\n", 1)[0].removeprefix("# ")
+    about = f"The commands of [{title}](how/{page.name}), in a new folder with the files of that page."
+    return Session(title, about, steps, files, page.stem)
+
+
+def _steps(block: Block, text: str) -> list[Step]:
+    """One step for each line of a block; the first has the heading that is above the block."""
+    above = re.findall(r"^## (?:\d+\. )?(.+)$", text[: block.span[0]], re.MULTILINE)[-1]
+    words = [f"{above}:", *[""] * block.code.count("\n")]
+    return [Step(word, line) for word, line in zip(words, block.code.splitlines(), strict=False)]
+
+
+def _section(session: Session, folder: Path, environment: dict[str, str]) -> str:
+    place = folder / session.folder
+    place.mkdir(exist_ok=True)
+    for name, content in session.files.items():
+        (place / name).write_text(content)
+    heading = f"\n## {session.title}\n\n{session.text}\n" if session.title else ""
+    return heading + "".join(_entry(step, _run(step, place, environment), folder) for step in session.steps)
 
 
 def _run(step: Step, folder: Path, environment: dict[str, str]) -> str:
@@ -116,7 +167,9 @@ def _run(step: Step, folder: Path, environment: dict[str, str]) -> str:
 def _entry(step: Step, printed: str, folder: Path) -> str:
     shown = f"$ {step.command}\n{normalised(printed, folder)}"
     ended = f"\nThe exit code is {step.code}.\n" if step.code else ""
-    return f"\n{step.text}\n\n```console\n{shown.rstrip()}\n```\n{ended}"
+    before = f"\n{step.text}\n" if step.text else ""
+    fence = "````" if "```" in shown else "```"  # the demo prints Markdown
+    return f"{before}\n{fence}console\n{shown.rstrip()}\n{fence}\n{ended}"
 
 
 def normalised(text: str, folder: Path) -> str:
@@ -125,6 +178,11 @@ def normalised(text: str, folder: Path) -> str:
     plain = NOISE.sub("", here)
     plain = REVISION.sub("…", TIMES.sub("… s", plain))
     return "\n".join(line.rstrip() for line in plain.splitlines())
+
+
+def sessions() -> tuple[Session, ...]:
+    """All sessions of the recording: the command line, then the walkthroughs."""
+    return (Session("", "", STEPS), *map(walkthrough, WALKTHROUGHS))
 
 
 def surroundings(folder: Path) -> dict[str, str]:
@@ -156,7 +214,7 @@ def main() -> None:
         if chosen.environment is not None:
             borrow(chosen.environment.resolve(), folder)
             shell["PYTHONPATH"] = str(folder / "src")
-        page = record(STEPS, folder, shell)
+        page = record(sessions(), folder, shell)
     chosen.out.write_text(page)
 
 

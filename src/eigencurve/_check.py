@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +19,8 @@ from eigencurve._arrays import Array
 # The largest integer that an int64 array holds, and the largest number of steps that float64 counts one by one.
 MOST_WHOLE = 2**63 - 1
 MOST_STEPS = 2**53
+# Least likeness of a word to an option that is suggested instead.
+NEAR = 0.7
 
 
 def shown(value: object) -> str:
@@ -91,9 +93,7 @@ def last_rate(function: str, value: Any, lr: float) -> float:
 def choice(function: str, argument: str, value: Any, options: Sequence[str]) -> str:
     """``value``, if it is one of ``options``."""
     if value not in options:
-        close = get_close_matches(str(value), options, n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else ""
-        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value, remedy)
+        refuse(function, argument, "one of " + ", ".join(map(repr, options)), value, suggestion(value, options))
     return str(value)
 
 
@@ -107,6 +107,26 @@ def real_array(function: str, argument: str, constraint: str, values: Any) -> Ar
         refuse(function, argument, "small enough for float64", "an integer beyond its range")
     except (TypeError, ValueError):
         raise TypeError(sentence(function, argument, constraint, values)) from None
+
+
+def suggestion(value: Any, options: Sequence[str]) -> str:
+    """``"Did you mean 'cosine'?"`` with the option that is nearest to ``value``, or "" if none is near.
+
+    An option is also near if its beginning is, because long names are often cut short.
+
+    >>> suggestion("Cosin", ["linear", "cosine_power"])
+    "Did you mean 'cosine_power'?"
+    """
+    if not isinstance(value, str) or not value or not options:
+        return ""
+    word = value.lower()
+    nearness = [max(_likeness(word, name.lower()), _likeness(word, name.lower()[: len(word)])) for name in options]
+    best = max(nearness)
+    return f"Did you mean {options[nearness.index(best)]!r}?" if best >= NEAR else ""
+
+
+def _likeness(first: str, second: str) -> float:
+    return SequenceMatcher(None, first, second).ratio()
 
 
 def vector(function: str, argument: str, values: Any) -> Array:

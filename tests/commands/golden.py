@@ -1,8 +1,8 @@
 """What the commands print, recorded in ``golden/*.txt``: command line, exit code, standard output, standard error.
 
-``python -m tests.commands.golden`` records the files again; read the diff before you commit it. Numbers may differ from
-the recorded ones by one unit in the last digit, or by a thousandth: other processors round differently, and a tuned
-rate is only accurate to a ten-thousandth.
+``python -m tests.commands.golden [NAME]…`` records the files again; read the diff before you commit it. Numbers may
+differ from the recorded ones by one unit in the last digit, or by a thousandth: other processors round differently, and
+a tuned rate is only accurate to a ten-thousandth.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,9 @@ import torch
 
 def problem():
     x = torch.diag(torch.tensor([1.0, 2.0, 4.0, 8.0]))
-    return torch.nn.Linear(4, 1, bias=False), torch.nn.MSELoss(), (x, torch.zeros(4, 1))
+    model = torch.nn.Linear(4, 1, bias=False)
+    torch.nn.init.constant_(model.weight, 0.5)
+    return model, torch.nn.MSELoss(), (x, torch.zeros(4, 1))
 
 def broken():
     raise KeyError("labels")
@@ -67,31 +70,35 @@ CASES = {
     "schedule_limit": case("schedule small.txt --weight-decay 5e-4 --steps 500 --beta 1"),
     "schedule_stdin": case("schedule - --steps 100 --weight-decay 1e-3", SPECTRUM),
     "schedule_warmup": case("schedule LAW --steps 200 --warmup 50"),
-    "schedule_half_an_epoch": case("schedule --kind linear --epochs 0.5 --steps-per-epoch 30 --warmup 20% --csv"),
-    "schedule_wrong_warmup": case("schedule --kind linear --steps 30 --warmup long"),
-    "schedule_wrong_length": case("schedule --kind wsd --steps 30 --decay-steps 120%"),
-    "schedule_long_decay": case("schedule --kind wsd --steps 1e2 --decay-steps 90% --warmup 20%"),
-    "schedule_tail": case(
-        "schedule --kind wsd --steps 1e2 --decay-steps 40% --tail 1-sqrt --warmup 10% --warmup-shape cosine"
+    "schedule_half_an_epoch": case(
+        "schedule --kind linear --epochs 0.5 --steps-per-epoch 30 --warmup 20% --csv --lr 0.1"
     ),
-    "schedule_wrong_tail": case("schedule --kind wsd --steps 1e2 --tail 1-sqr"),
-    "schedule_cycles": case("schedule --kind wsd-cycles --steps 12 --num-cycles 2 --decay 0.5 --csv"),
-    "schedule_one_cycle": case("schedule --kind one-cycle --steps 10 --three-phase --pct-start 0.4 --code torch"),
+    "schedule_wrong_warmup": case("schedule --kind linear --steps 30 --warmup long --lr 0.1"),
+    "schedule_wrong_length": case("schedule --kind wsd --steps 30 --decay-steps 120% --lr 0.1"),
+    "schedule_long_decay": case("schedule --kind wsd --steps 1e2 --decay-steps 90% --warmup 20% --lr 0.1"),
+    "schedule_tail": case(
+        "schedule --kind wsd --steps 1e2 --decay-steps 40% --tail 1-sqrt --warmup 10% --warmup-shape cosine --lr 0.1"
+    ),
+    "schedule_wrong_tail": case("schedule --kind wsd --steps 1e2 --tail 1-sqr --lr 0.1"),
+    "schedule_cycles": case("schedule --kind wsd-cycles --steps 12 --num-cycles 2 --decay 0.5 --csv --lr 0.1"),
+    "schedule_one_cycle": case(
+        "schedule --kind one-cycle --steps 10 --three-phase --pct-start 0.4 --code torch --lr 0.1"
+    ),
     "schedule_cosine": case("schedule --kind cosine --steps 100 --lr 0.3"),
-    "schedule_multistep": case("schedule --kind multistep --steps 90 --milestones 30,60 --factor 10"),
+    "schedule_multistep": case("schedule --kind multistep --steps 90 --milestones 30,60 --factor 10 --lr 0.1"),
     "schedule_csv": case("schedule --kind step-decay --steps 8 --lr 0.8 --csv"),
     "schedule_json": case("schedule positive.txt --steps 100 --json"),
-    "schedule_dash": case("schedule --kind linear --steps 10 -o -"),
+    "schedule_dash": case("schedule --kind linear --steps 10 -o - --lr 0.1"),
     "schedule_code": case("schedule small.txt --weight-decay 5e-4 --steps 100 --code torch"),
     "schedule_code_optax": case("schedule LAW --steps 100 --warmup 10 --momentum 0.9 --nesterov --code optax"),
-    "schedule_files": case("schedule --kind wsd --decay-steps 20 --steps 100 -o w.json -o w.csv -o w.py"),
+    "schedule_files": case("schedule --kind wsd --decay-steps 20 --steps 100 -o w.json -o w.csv -o w.py --lr 0.1"),
     "schedule_load": case("schedule --load saved.json --code keras"),
     "schedule_no_spectrum": case("schedule --steps 100"),
     "schedule_no_steps": case("schedule LAW"),
     "schedule_both_lengths": case("schedule LAW --steps 5 --epochs 1"),
-    "schedule_wrong_kind": case("schedule --kind cosin --steps 100"),
-    "schedule_wrong_setting": case("schedule --kind cosine --alpha 2 --steps 100"),
-    "schedule_missing_setting": case("schedule --kind exponential --steps 100"),
+    "schedule_wrong_kind": case("schedule --kind cosin --steps 100 --lr 0.1"),
+    "schedule_wrong_setting": case("schedule --kind cosine --alpha 2 --steps 100 --lr 0.1"),
+    "schedule_missing_setting": case("schedule --kind exponential --steps 100 --lr 0.1"),
     "schedule_wrong_option": case("schedule --stepz 100"),
     "schedule_wrong_number": case("schedule LAW --steps many"),
     "schedule_bad_value": case("schedule LAW --steps 100 --lr -1"),
@@ -100,13 +107,13 @@ CASES = {
     "schedule_no_such_name": case("schedule resnet21 --steps 100"),
     "schedule_half_a_law": case("schedule --power-law 1.5 --steps 100"),
     "schedule_law_and_file": case("schedule small.txt LAW --steps 100"),
-    "schedule_existing_output": case("schedule --kind linear --steps 10 -o saved.json"),
-    "schedule_wrong_ending": case("schedule --kind linear --steps 10 -o curve.gif"),
-    "schedule_no_folder": case("schedule --kind linear --steps 10 -o none/curve.csv"),
-    "schedule_two_prints": case("schedule --kind linear --steps 10 --json --csv"),
-    "schedule_nesterov_without_momentum": case("schedule --kind linear --steps 10 --nesterov"),
+    "schedule_existing_output": case("schedule --kind linear --steps 10 -o saved.json --lr 0.1"),
+    "schedule_wrong_ending": case("schedule --kind linear --steps 10 -o curve.gif --lr 0.1"),
+    "schedule_no_folder": case("schedule --kind linear --steps 10 -o none/curve.csv --lr 0.1"),
+    "schedule_two_prints": case("schedule --kind linear --steps 10 --json --csv --lr 0.1"),
+    "schedule_nesterov_without_momentum": case("schedule --kind linear --steps 10 --nesterov --lr 0.1"),
     "schedule_load_and_kind": case("schedule --load saved.json --steps 10"),
-    "schedule_wrong_framework": case("schedule --kind linear --steps 10 --code caffe"),
+    "schedule_wrong_framework": case("schedule --kind linear --steps 10 --code caffe --lr 0.1"),
     "spectrum_show": case("spectrum show small.txt --weight-decay 5e-4"),
     "spectrum_show_law": case("spectrum show LAW"),
     "spectrum_show_json": case("spectrum show positive.txt --json"),
@@ -123,6 +130,7 @@ CASES = {
     "spectrum_plot_ending": case("spectrum plot positive.txt -o figure.gif"),
     "spectrum_plot": case("spectrum plot positive.txt -o figure.png"),
     "zoo": case("zoo"),
+    "zoo_list": case("zoo list"),
     "zoo_show": case("zoo show resnet20_cifar10"),
     "zoo_export": case("zoo export resnet20_cifar10 zoo.npz"),
     "zoo_show_no_such_name": case("zoo show resnet21"),
@@ -159,6 +167,30 @@ CASES = {
     "fit_high_rate": case("fit constant.csv --max-lr 5"),
     "fit_existing": case("fit constant.csv -o saved.json"),
     "fit_report_ending": case("fit constant.csv --report page.pdf"),
+    "schedule_above_the_limit": case("schedule noisy.npz --steps 100 --lr 5 --csv"),
+    "schedule_half_the_limit": case("schedule positive.txt --steps 100 --momentum 0.9 --csv"),
+    "schedule_no_rate": case("schedule --kind cosine --steps 100"),
+    "schedule_too_short": case("schedule --power-law 1.5 --kappa 1e6 --steps 50 --lr 1e-3"),
+    "schedule_load_momentum": case("schedule --load saved.json --momentum 0.9 --code torch"),
+    "schedule_adam": case("schedule adam.npz --steps 100 --code torch"),
+    "compare_adam": case("compare adam.npz --steps 100"),
+    "plan": case("plan --steps 50000 --optimizer adamw"),
+    "plan_spectrum": case("plan noisy.npz --steps 300"),
+    "plan_high_rate": case("plan positive.txt --steps 100 --lr 50"),
+    "plan_adam": case("plan adam.npz --steps 100"),
+    "plan_logs": case("plan constant.csv cosine.csv --steps 3000"),
+    "plan_model": case("plan measured:problem --steps 100 --batch-size 2"),
+    "plan_json": case("plan --steps 40 --json"),
+    "plan_code": case("plan positive.txt --steps 100 --code torch"),
+    "plan_files": case("plan positive.txt --steps 100 -o planned.json -o planned.csv"),
+    "plan_path": case("plan measured.py:problem --steps 100"),
+    "plan_no_batch_size": case("plan measured:problem --steps 100"),
+    "plan_model_and_log": case("plan measured:problem constant.csv --steps 100"),
+    "plan_model_adam": case("plan measured:problem --steps 100 --optimizer adamw"),
+    "plan_wrong_metric": case("plan adam.npz --steps 100 --optimizer sgd"),
+    "plan_no_such_name": case("plan resnet20_cifar --steps 100"),
+    "estimate_unsettled": case("estimate measured:problem --num-steps 3 --checkpoint run.npz --steps 100 --lr 0.1"),
+    "estimate_path": case("estimate measured.py:problem"),
     "estimate": case("estimate measured:problem -o measured.npz"),
     "estimate_rate": case("estimate measured:problem --steps 100 --lr 0.01"),
     "estimate_no_state": case("estimate measured:problem --optimizer-state none.pt"),
@@ -200,6 +232,8 @@ def prepare(folder: Path) -> None:
     (folder / "late.csv").write_text("\n".join([head, *rows[10:]]) + "\n")
     spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
     ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4, across=0.013), noise(), START)
+    adam = record(weight_decay=5e-4, preconditioner="AdamW", reason="num_steps", moved=0.41)
+    ec.save_spectrum(spectrum, folder / "adam.npz", adam, noise(), START)
     for name, steps in (("saved.json", 10), ("saved300.json", 300)):
         text = f'{{"kind": "cosine", "version": 1, "total_steps": {steps}, "lr": 0.1, "min_lr": 0.0}}\n'
         (folder / name).write_text(text)
@@ -207,6 +241,7 @@ def prepare(folder: Path) -> None:
 
 def output_of(chosen: Case) -> str:
     """Run a case in the current folder and return what it prints."""
+    sys.argv = ["eigencurve", *chosen.words]
     environment = {"NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
     result = CliRunner(env=environment).invoke(app, list(chosen.words), input=chosen.stdin)
     sys.modules.pop("measured", None)
@@ -244,12 +279,15 @@ def unit(text: str) -> float:
     return 0.0 if decimals == 0 and not exponent else 10.0 ** (int(exponent or 0) - decimals)
 
 
-def remake() -> None:
-    """Record all files again."""
+def remake(names: Sequence[str]) -> None:
+    """Record the files of some cases again, or of all."""
     FOLDER.mkdir(exist_ok=True)
     for old in FOLDER.glob("*.txt"):
-        old.unlink()
+        if old.stem not in CASES or not names:
+            old.unlink()
     for name, chosen in CASES.items():
+        if names and name not in names:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             prepare(Path(folder))
@@ -258,4 +296,4 @@ def remake() -> None:
 
 
 if __name__ == "__main__":
-    remake()
+    remake(sys.argv[1:])

@@ -22,6 +22,8 @@ import torch
 
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum, estimate_start
 
+# Most of these runs are too short to settle.
+pytestmark = pytest.mark.filterwarnings("ignore:load_spectrum.*has not settled")
 PROBLEM = """
 import os
 import time
@@ -83,7 +85,8 @@ def test_the_file_holds_the_estimate_and_its_error_bars():
     assert (known.num_products, known.reason) == (expected.num_products, expected.reason)
     assert "torch" in known.made_by
     shown = run("spectrum", "show", "s.npz").stdout
-    assert str(expected.octaves) in shown
+    for share, error in zip(expected.octaves.share, expected.octaves.error, strict=True):
+        assert shown.count(f"{share:.3e} +- {error:.1e}") == 1
     facts = json.loads(run("spectrum", "show", "s.npz", "--json").stdout)
     assert facts["weight_decay"] == 1e-3
     assert facts["octaves"]["error"] == expected.octaves.error.tolist()
@@ -101,6 +104,26 @@ def test_other_operators_and_formats():
     assert "text format does not record" in run("spectrum", "convert", "g.json", "g.txt").stderr
 
 
+@pytest.mark.usefixtures("here")
+def test_an_unsettled_estimate_warns_and_continues(monkeypatch):
+    words = ("estimate", "tiny:problem", "--num-steps=40", "--checkpoint", "run.npz")
+    monkeypatch.setattr(sys, "argv", ["eigencurve", *words])
+    first = run(*words)
+    assert "warning: The spectrum has not settled (40 products" in first.stderr
+    last = first.stdout.splitlines()[-1]
+    again = "eigencurve estimate tiny:problem --checkpoint run.npz --num-steps 80 --force"
+    assert last == f"next: {again}  (resumes from the checkpoint)"
+    second = run(*again.split()[1:])
+    assert "resuming from step 40 of run.npz" in second.stderr
+    import tiny
+
+    expected = estimate_spectrum(HessianOperator(*tiny.problem()), 80, progress=False)
+    assert load_measurement("spectrum.npz").num_products == expected.num_products
+    np.testing.assert_array_equal(load_measurement("spectrum.npz").alphas[0], expected.alphas[0])
+    facts = json.loads(run(*words, "--json", "--force").stdout)
+    assert facts["settled"] is False
+
+
 def test_a_killed_run_resumes_from_its_checkpoint(here):
     run(*WORDS, "-o", "whole.npz")
     words = [sys.executable, "-m", "eigencurve.cli", *WORDS, "-o", "s.npz", "--checkpoint", "run.npz"]
@@ -111,6 +134,7 @@ def test_a_killed_run_resumes_from_its_checkpoint(here):
     _, errors = slow.communicate()
     assert slow.returncode == 130
     assert errors.startswith("Interrupted. stopped after ")
+    assert "Run the same command again to resume." in errors
     assert len(errors.splitlines()) == 1
     assert not (here / "s.npz").exists()
     subprocess.run(words, check=True, capture_output=True)
@@ -189,14 +213,15 @@ def test_everything_is_measured_in_the_metric_of_the_optimizer():
     assert (known.preconditioner, known.weight_decay) == ("AdamW", pytest.approx(0.1))
 
     p = ec.prepare(expected.spectrum, 0.1)
-    assert f"L = {p.L:.4g}, kappa = {p.kappa:.4g}, 2/L = {2 / p.L:.4g}" in shown
+    limit = f"largest stable rate (2+2β₁)/((1-β₁)L) = {3.8 / (0.1 * p.L):.3g}"
+    assert f"L = {p.L:.4g}, kappa = {p.kappa:.4g}, {limit}" in shown
     assert f"T/kappa = {500 / p.kappa:.3g} (T = 500)" in shown
     assert f"stability: {stability_report(expected.spectrum.L, 1e-3, 0.9, 0.1)}" in shown
     assert "in the metric of AdamW" in shown
     assert str(noise.octaves) in shown
     assert "gamma" in shown
     assert "critical batch size" in shown
-    assert "next: eigencurve schedule p.npz --steps 500 --lr 0.001" in shown
+    assert "next: eigencurve plan p.npz --steps 500 --lr 0.001" in shown
     again = run("spectrum", "show", "p.npz").stdout
     assert "in the metric of AdamW" in again
     assert str(noise.octaves) in again
@@ -243,7 +268,7 @@ def test_facts_without_an_optimizer():
     p = ec.prepare(ec.load_spectrum("a.npz"), 1e-3)
     shown = run(*WORDS, "-o", "b.npz", "--lr", "0.5", "--steps", "7").stdout
     assert f"stability: λ1 = {p.L:.4g}, threshold at lr=0.5 is 4" in shown
-    assert "--steps 7 --lr 0.5" in shown
+    assert "next: eigencurve plan b.npz --steps 7 --lr 0.5" in shown
 
 
 @pytest.mark.usefixtures("here")

@@ -70,7 +70,7 @@ def test_another_warmup_is_refused(text):
 @pytest.mark.parametrize(("text", "number"), [("39100", 39_100), ("1e4", 10_000), ("39_100", 39_100), ("2.5e3", 2_500)])
 def test_numbers_of_steps_are_read_as_people_type_them(text, number):
     assert whole_number(text) == number
-    printed = run("schedule", "--kind", "linear", "--steps", text, "--json").stdout
+    printed = run("schedule", "--kind", "linear", "--steps", text, "--lr", "1", "--json").stdout
     assert json.loads(printed)["total_steps"] == number
 
 

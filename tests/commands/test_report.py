@@ -4,6 +4,7 @@ import pytest
 from tests.report.test_runs import store  # noqa: F401 -- a fixture
 from typer.testing import CliRunner
 
+import eigencurve as ec
 from eigencurve.cli import app
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -18,7 +19,7 @@ def test_the_command_writes_the_page(tmp_path, monkeypatch, store):  # noqa: F81
     assert "Training runs" in page
     assert "Comparison with other schedules" in page
     printed = CliRunner().invoke(app, [*words, "-o", "-"])
-    assert "momentum" not in page
+    assert "momentum=" not in page
     assert printed.stdout == page.replace("-o r.html", "-o -")
     assert CliRunner().invoke(app, [*words, "-o", "r.html"]).exit_code == 2
 
@@ -51,3 +52,17 @@ def test_the_page_shows_where_the_noise_comes_from():
     assert "Noise: given, σ² = 7" in CliRunner().invoke(app, [*words, "--noise", "7"]).stdout
     page = CliRunner().invoke(app, ["report", "positive.txt", *words[2:]]).stdout
     assert "Noise: assumed, σ² = 10,000; measure it with <code>eigencurve estimate --noise</code>" in page
+
+
+@pytest.mark.usefixtures("here")
+def test_the_page_opens_with_the_plan_of_its_own_options():
+    words = ["report", "noisy.npz", "--steps", "60", "--no-best", "--batch-size", "8", "--warmup", "5", "-o", "-"]
+    options = {"total_steps": 60, "batch_size": 8, "warmup_steps": 5}
+    free = ec.plan("noisy.npz", **options)
+    page = CliRunner().invoke(app, words).stdout
+    assert f'<p class="verdict">{free.verdict}' in page
+    assert f"Peak rate {free.rates.best:.4g}" in page
+    page = CliRunner().invoke(app, [*words, "--lr", "3", "--momentum", "0.9", "--weight-decay", "0.1"]).stdout
+    given = ec.plan("noisy.npz", **options, lr=3.0, momentum=0.9, weight_decay=0.1)
+    assert f'<p class="verdict">{given.verdict}' in page
+    assert "Peak rate 3 is " in page

@@ -114,7 +114,7 @@ def test_ctrl_c_ends_with_one_line_and_130(tmp_path):
 
 
 def test_a_closed_pipe_is_no_error():
-    shell = f"{shlex.join(MAIN)} schedule --kind linear --steps 200000 --csv | head -n 2"
+    shell = f"{shlex.join(MAIN)} schedule --kind linear --steps 200000 --lr 0.1 --csv | head -n 2"
     result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
     assert result.stdout == "step,lr\n0,0.1\n"
     assert "Traceback" not in result.stderr
@@ -131,14 +131,14 @@ def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted():
 def test_errors_name_the_options_of_the_command():
     """Of the commands that make a schedule: no function and no argument in quotes is left in a message."""
     for words in (
-        ("schedule", "--kind", "linear", "--steps", "0"),
-        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "10"),
+        ("schedule", "--kind", "linear", "--steps", "0", "--lr", "0.1"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "10", "--lr", "0.1"),
         ("schedule", "--kind", "linear", "--steps", "10", "--lr", "-1"),
-        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "5", "--warmup-shape", "round"),
-        ("schedule", "--kind", "wsd", "--steps", "10", "--decay-steps", "0"),
-        ("schedule", "--kind", "rex", "--steps", "10", "--min-lr", "1"),
-        ("schedule", "--kind", "multistep", "--steps", "10"),
-        ("schedule", "--kind", "cosine-power", "--steps", "10", "--alpha", "0"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "5", "--warmup-shape", "round", "--lr", "0.1"),
+        ("schedule", "--kind", "wsd", "--steps", "10", "--decay-steps", "0", "--lr", "0.1"),
+        ("schedule", "--kind", "rex", "--steps", "10", "--min-lr", "1", "--lr", "0.1"),
+        ("schedule", "--kind", "multistep", "--steps", "10", "--lr", "0.1"),
+        ("schedule", "--kind", "cosine-power", "--steps", "10", "--alpha", "0", "--lr", "0.1"),
         ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--noise", "-1"),
         ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--lr", "0"),
     ):

@@ -32,8 +32,11 @@ def test_a_file_wins_over_a_name_of_the_zoo(tmp_path, monkeypatch):
 
 def test_an_unknown_word_is_refused_and_a_missing_file_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match="'resnet21' is neither a file nor a spectrum of the zoo"):
+    refused = r"'resnet21' is neither a file nor a spectrum of the zoo\. Did you mean 'resnet20_cifar10'\?"
+    with pytest.raises(ValueError, match=refused):
         subject_of("resnet21")
+    with pytest.raises(ValueError, match=r"of the zoo\. 'eigencurve zoo' lists the names\."):
+        subject_of("bert")
     with pytest.raises(FileNotFoundError, match=r"none\.npz"):
         subject_of("none.npz")
 

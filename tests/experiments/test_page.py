@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
@@ -14,6 +15,12 @@ def test_a_page_is_written_with_its_figures_and_files(tmp_path):
     assert paths[0].read_text() == page.text("Made by hand.") == "# Rates\n\nText.\n\nMade by hand.\n"
     assert paths[1].read_bytes() == b"bytes"
     assert paths[2].read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_terminal_shows_the_summary_if_there_is_one():
+    page = ResultsPage("a", "Title", "long text")
+    assert page.printed("Made.") == page.text("Made.")
+    assert replace(page, summary="short").printed("Made.") == "# Title\n\nshort\n"
 
 
 def test_the_last_line_states_command_date_versions_and_revision():

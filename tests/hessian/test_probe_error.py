@@ -1,3 +1,4 @@
+import math
 from itertools import combinations
 
 import numpy as np
@@ -6,8 +7,8 @@ import torch
 from tests.hessian.matrices import MatrixOperator, hessian_like
 
 from eigencurve.hessian import estimate_spectrum
-from eigencurve.hessian.probe_error import probe_error
-from eigencurve.hessian.settling import log_curve
+from eigencurve.hessian.probe_error import distance_between, probe_error
+from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import Sharpened
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -38,3 +39,22 @@ def test_it_is_the_same_in_every_call():
     spectrum = Spectrum([1e-3, 1.0, 40.0], [0.9, 0.05, 0.05])
     probes = [Sharpened(spectrum, np.array([40.0]))]
     assert probe_error(probes, 1e-3, 1000, 200) == probe_error(probes, 1e-3, 1000, 200) > 0
+
+
+def test_several_probes_also_measure_how_far_they_are_from_each_other():
+    operator = MatrixOperator(hessian_like(1000), torch.float64)
+    found = estimate_spectrum(operator, 40, settle=None, num_probes=3, progress=False)
+    singles = [
+        Settling(5e-4, 39_100, torch.float64, 1000).curve(*run) for run in zip(found.alphas, found.betas, strict=True)
+    ]
+    wanted = max(np.abs(first - second).max() for first, second in combinations(singles, 2))
+    assert found.between == pytest.approx(wanted, rel=1e-12)
+    assert found.across < found.between  # the mean of three probes is closer to that of another three
+    assert f"across probes {found.across:.2%}" in repr(found)
+    assert repr(found).startswith("SpectrumEstimate(120 products, 3 probes, num_steps, ")
+
+
+def test_one_probe_measures_nothing_between_probes():
+    found = estimate_spectrum(MatrixOperator(hessian_like(1000), torch.float64), 40, settle=None, progress=False)
+    assert math.isnan(found.between)
+    assert math.isnan(distance_between([], 5e-4, 100))

@@ -117,3 +117,24 @@ def test_a_loss_that_depends_on_how_the_batch_is_split_is_a_warning_with_microba
     with pytest.warns(UserWarning, match=r"HessianOperator: the loss of a batch is .* of its halves .*'count'"):
         HessianOperator(model, F.cross_entropy, (x, labels), microbatch=4)
     HessianOperator(model, F.cross_entropy, (x, labels))
+
+
+def test_a_sum_with_a_small_penalty_or_batch_norm_is_a_warning():
+    model, (x, y) = regression()
+    decay = lambda: 0.01 * sum(p.square().sum() for p in model.parameters())  # noqa: E731
+    with pytest.warns(UserWarning, match=r"of its halves add up to .* seems to be a sum .*reduction='mean'"):
+        HessianOperator(model, lambda z, t: F.mse_loss(z, t, reduction="sum") + decay(), (x, y))
+    normed = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+    with pytest.warns(UserWarning, match="seems to be a sum"):
+        HessianOperator(normed, nn.MSELoss(reduction="sum"), (x, y), mode="train")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mean_that_differs_from_that_of_its_halves_is_accepted():
+    model, (x, _) = regression(num_examples=32)
+    labels = torch.arange(32) % 2
+    HessianOperator(model, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0])), (x, labels))
+    normed = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+    HessianOperator(normed, F.cross_entropy, (x, labels), mode="train")
+    among = lambda z, _: F.cross_entropy(F.normalize(z) @ F.normalize(z).T, torch.arange(len(z)))  # noqa: E731
+    HessianOperator(model, among, (x, labels))

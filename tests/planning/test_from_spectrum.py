@@ -81,14 +81,15 @@ def test_a_rate_above_the_limit_is_pointed_out(subject):
     plan = plan_from_subject(subject, T, "sgd", inputs_of(subject, 50.0, 1.0), lr=10 * limit)
     assert plan.schedule.values().max() == pytest.approx(10 * limit)
     assert "is above the range" in plan.verdict
-    assert any("networks often tolerate that" in note for note in plan.notes)
+    assert f"is 10 times the stability limit 2/L = {limit:.3g}" in plan.verdict
+    assert "networks often tolerate that" in plan.verdict
 
 
 def test_momentum_raises_the_limit_and_has_no_certificate(subject):
     plan = plan_from_subject(subject, 300, "sgd", inputs_of(subject, 50.0, 1.0), momentum=0.9)
     assert plan.gap is None
     assert plan.momentum == 0.9
-    assert f"2(1+m)/L is {3.8 / subject.spectrum.L:.3g}" in plan.rates.limit
+    assert f"2(1+m)/L = {3.8 / subject.spectrum.L:.3g}" in plan.rates.limit
 
 
 def test_adam_is_heavy_ball_at_a_tenth_of_the_rate(subject):

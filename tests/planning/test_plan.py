@@ -53,7 +53,11 @@ def test_logged_runs_and_their_files(tmp_path):
         ((), {"total_steps": 100, "warmup_steps": 100}, "'warmup_steps' must be < total_steps = 100"),
         ((), {"total_steps": 100, "lr": -1.0}, "'lr' must be > 0"),
         (("resnet20_cifar10", "resnet20_cifar10"), {"total_steps": 100}, "'sources' must be one spectrum"),
-        (("resnet20_cifar10",), {"total_steps": 100, "optimizer": "adamw"}, "sgd for a spectrum of the plain Hessian"),
+        (
+            ("resnet20_cifar10",),
+            {"total_steps": 100, "optimizer": "adamw"},
+            "that of the spectrum, got 'adamw'. .*plain Hessian",
+        ),
     ],
 )
 def test_bad_requests(sources, options, message):
@@ -64,3 +68,14 @@ def test_bad_requests(sources, options, message):
 def test_a_source_of_no_known_kind():
     with pytest.raises(TypeError, match="'sources' must be a spectrum"):
         ec.plan(3.0, total_steps=100)
+
+
+def test_defaults_are_assumed_and_options_are_given():
+    def sources(answer):
+        return {known.name: known.source for known in answer.inputs}
+
+    law = ec.PowerLaw(1.5, 1e-3, 10.0)
+    silent, told = ec.plan(law, total_steps=500), ec.plan(law, total_steps=500, optimizer="sgd", momentum=0.0)
+    assert (sources(silent)["optimizer"], sources(silent)["momentum"]) == ("assumed", "assumed")
+    assert (sources(told)["optimizer"], sources(told)["momentum"]) == ("given", "given")
+    assert sources(ec.plan(total_steps=500))["optimizer"] == "assumed"

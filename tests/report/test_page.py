@@ -30,7 +30,7 @@ def test_all_text_is_escaped():
 
 def test_a_page_is_one_tree_with_headings_captions_and_links_that_lead_somewhere():
     root = tree(nasty_page())
-    assert [e.tag for e in root.iter() if e.tag in ("h1", "h2", "main", "nav")] == ["h1", "nav", "main", "h2", "h2"]
+    assert [e.tag for e in root.iter() if e.tag in ("h1", "h2", "main", "nav")] == ["h1", "main", "nav", "h2", "h2"]
     names = [e.get("id") for e in root.iter() if e.get("id")]
     assert len(names) == len(set(names)) == 2
     assert [e.get("href") for e in root.iter("a")] == [f"#{name}" for name in names]
@@ -54,3 +54,14 @@ def test_a_page_is_made_for_light_dark_print_and_phone():
 
 def test_attributes_lose_their_underscores():
     assert tag("td", "1", class_="number", aria_label='a"b') == '<td class="number" aria-label="a&quot;b">1</td>'
+
+
+def test_a_lead_is_above_the_contents():
+    root = tree(page("t", [], [Section("one", []), Section("two", [])], lead=Section("first", [paragraph("answer")])))
+    assert [e.text for e in root.iter() if e.tag in ("h1", "h2", "a")] == ["t", "first", "one", "two", "one", "two"]
+
+
+def test_a_marked_row():
+    found = table("c", ["a", "n"], [["x", "1"], ["y", "2"]], marked=1)
+    assert found.count("<tr>") == 2
+    assert '<tr class="marked"><th scope="row">y</th>' in found

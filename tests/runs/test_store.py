@@ -38,10 +38,9 @@ def test_several_curves_come_back_and_one_is_stored_as_ever(tmp_path):
     runs = [Run({"lr": lr}, 0) for lr in (0.1, 0.2, 0.3)]
     store.add("e", runs, [several, both, OUTCOME], ORIGIN, 1.0)
     assert store.outcomes("e", runs) == [several, both, OUTCOME]
-    with sqlite3.connect(store.path) as connection:
+    with contextlib.closing(sqlite3.connect(store.path)) as connection, connection:
         query = "SELECT curve FROM runs WHERE key = ?"
         (text,) = connection.execute(query, [key_of("e", runs[2])]).fetchone()
-    connection.close()
     assert text == "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
 
 
@@ -116,11 +115,11 @@ def test_claims_end_with_the_run_or_when_given_up(tmp_path):
     store.claim("e", [RUN])
     store.renew()
     store.release("e", [RUN])
-    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
     store.claim("e", [RUN])
     store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
-    with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
         assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
     assert store.claim("e", [RUN]) == []
 
@@ -128,7 +127,7 @@ def test_claims_end_with_the_run_or_when_given_up(tmp_path):
 def test_claims_of_another_host_are_believed_for_an_hour(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     for age, won in ((60, []), (7200, [RUN])):
-        with sqlite3.connect(tmp_path / "s.sqlite") as connection:
+        with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
             fields = (key_of("e", RUN), "elsewhere", 1, "", time.time() - age)
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", fields)
         assert store.claim("e", [RUN]) == won
@@ -150,24 +149,21 @@ def test_many_writers_leave_one_row_a_run(tmp_path):
 
 
 def foreign_database(path):
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE mine (x)")
-    connection.close()
 
 
 def newer_store(path):
     Store(path)
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA user_version = 99")
-    connection.close()
 
 
 def damaged_store(path):
     store = Store(path)
     store.add("e", [Run({"i": i}, 0) for i in range(500)], [OUTCOME] * 500, ORIGIN, 0.0)
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
     content = bytearray(path.read_bytes())
     content[8192:40000] = b"\xff" * (40000 - 8192)
     path.write_bytes(content)
@@ -335,3 +331,21 @@ def test_a_full_disk_is_called_so(tmp_path, monkeypatch):
     long = Outcome({"gap": 1.0}, tuple((float(i), 1.0) for i in range(5000)))
     with pytest.raises(StoreError, match="the disk is full"):
         store.add("e", [RUN], [long], ORIGIN, 1.0)
+
+
+def test_an_io_error_on_a_full_disk_is_called_so(tmp_path, monkeypatch):
+    """SQLite needs space next to the store, and calls a lack of it an I/O error."""
+    store = Store(tmp_path / "s.sqlite")
+
+    class Failing(sqlite3.Connection):
+        def executemany(self, *_):
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+            raise error
+
+    plain, free = sqlite3.connect, shutil.disk_usage(tmp_path)
+    monkeypatch.setattr("eigencurve.runs.store.sqlite3.connect", lambda *w, **o: plain(*w, factory=Failing, **o))
+    for left, words in ((0, "the disk is full"), (1 << 30, "the disk cannot be read or written")):
+        monkeypatch.setattr("eigencurve.runs.store.shutil.disk_usage", lambda _, left=left: free._replace(free=left))
+        with pytest.raises(StoreError, match=words):
+            store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)

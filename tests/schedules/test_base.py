@@ -56,3 +56,8 @@ def test_require_schedule_names_the_function_and_the_argument():
         require_schedule("train", 0.1)
     with pytest.raises(TypeError, match="train: 'second' must be a Schedule, got None"):
         require_schedule("train", None, argument="second")
+
+
+def test_a_preview_fits_on_a_small_terminal():
+    f = ec.cosine(100, 0.1)
+    assert f.preview() == f.preview(width=64, height=12)

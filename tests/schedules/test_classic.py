@@ -135,3 +135,8 @@ def test_the_smallest_last_rate_still_gives_a_decreasing_curve():
         assert np.isfinite(rates).all()
         assert (np.diff(rates) < 0).all()
         np.testing.assert_allclose(rates[[0, -1]], [0.1, 1e-309], rtol=1e-12)
+
+
+def test_one_step_is_a_run():
+    assert ec.hold_then_decay(1, 0.1, hold=1, every=1, factor=2.0).values().tolist() == [0.1]
+    assert ec.hold_then_decay(1, 0.1, hold=0, every=1, factor=2.0).total_steps == 1

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
+from eigencurve.schedules.compose import Part
 
 
 @given(T=st.integers(1, 50), n=st.integers(0, 50))
@@ -64,3 +65,9 @@ def test_only_schedules_are_composed():
         ec.warmup(ec.constant(3, 0.1), -1)
     with pytest.raises(ValueError, match="warmup: 'shape' must be one of 'linear', 'cosine', 'exponential'"):
         ec.warmup(ec.constant(3, 0.1), 2, shape="quick")
+
+
+@given(T=st.integers(1, 30), first=st.integers(0, 40), n=st.integers(1, 60))
+def test_a_part_holds_the_last_rate_beyond_the_end(T, first, n):
+    whole = ec.linear(T, 0.8)
+    assert_array_equal(Part(whole, first, n).values(), whole(np.minimum(np.arange(first, first + n), T - 1)))

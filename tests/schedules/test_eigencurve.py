@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -6,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.reference import schedules as reference
 
 import eigencurve as ec
+from eigencurve.schedules.eigencurve import curve_of
 
 positive = st.floats(1e-6, 1e4)
 spectra = st.lists(st.tuples(positive, st.floats(1e-3, 1)), min_size=2, max_size=12, unique_by=lambda pair: pair[0])
@@ -67,7 +70,9 @@ def test_does_not_depend_on_the_scale_of_the_eigenvalues(pairs, T, scale, beta):
     allocation=st.sampled_from(["sqrt", "optimal"]),
 )
 def test_intervals_fill_the_run(pairs, T, beta, allocation):
-    f = ec.eigencurve(spectrum_of(pairs)[0], T, 1.0, beta=beta, allocation=allocation)
+    s, _, _ = spectrum_of(pairs)
+    assume(beta > 1 or s.kappa > 1 + 1e-9)  # the limit has a density only if the eigenvalues differ
+    f = ec.eigencurve(s, T, 1.0, beta=beta, allocation=allocation)
     assert f.times[0] == 0
     assert f.times[-1] == T
     assert (np.diff(f.times) > 0).all()
@@ -213,3 +218,15 @@ def test_arrays_cannot_be_changed():
     with pytest.raises(ValueError, match="read-only"):
         f.times[0] = 3
     assert_array_equal(f.times, ec.eigencurve(GOOD, 10, 0.1).times)
+
+
+def test_a_run_too_short_to_decay_is_warned_about():
+    law = ec.PowerLaw(1.5, 1e-3, 1e3)
+    with pytest.warns(UserWarning, match="eigencurve: The run of 50 steps is 20,000 times shorter.*min_lr.*plan"):
+        curve = ec.eigencurve(law, 50, lr=0.1)
+    assert curve(49) > 0.08
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ec.eigencurve(law, 50, lr=0.1, min_lr=0.0)
+        ec.eigencurve(law, 5000, lr=0.1)
+        assert curve_of(law, 50, lr=0.1) == curve

@@ -1,12 +1,15 @@
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from tests.reference import schedules as reference
 
 import eigencurve as ec
+from eigencurve.schedules.practical import half_cosine
 
 
 @given(T=st.integers(1, 300), r=st.fractions(min_value=Fraction(1, 50), max_value=Fraction(19, 20), max_denominator=50))
@@ -42,3 +45,10 @@ def test_smaller_powers_keep_the_rate_high_for_longer():
     assert (curves[0] > curves[1]).all()
     assert (curves[1] > curves[2]).all()
     assert np.isfinite(curves).all()
+
+
+def test_the_half_cosine_keeps_its_digits_at_the_end():
+    """There it is (π x/2)², where x is the distance from the end."""
+    left = np.array([1e-3, 1e-6, 1e-9])
+    assert_allclose(half_cosine(1 - left), (np.pi * (1 - (1 - left)) / 2) ** 2, rtol=1e-6)
+    assert_allclose(half_cosine(np.array([0.0, 0.25, 0.5, 1.0])), [1, (1 + math.sqrt(0.5)) / 2, 0.5, 0], atol=1e-16)

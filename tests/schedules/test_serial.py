@@ -65,3 +65,9 @@ def test_refuses_foreign_settings(settings, match):
 def test_settings_must_be_a_dict():
     with pytest.raises(TypeError, match="'settings' must be a dict"):
         ec.schedule_from_dict([1])
+
+
+def test_the_message_about_a_long_name_is_short():
+    with pytest.raises(ValueError, match="must be exactly those of 'cosine'") as caught:
+        ec.schedule_from_dict({**ec.cosine(10, 0.1).to_dict(), "x" * 5000: 1})
+    assert len(str(caught.value)) < 600

@@ -4,7 +4,7 @@ from numpy.testing import assert_allclose
 from tests.reference.lanczos import lanczos_of_spectrum
 
 import eigencurve as ec
-from eigencurve.spectrum.counting import MAX_WEIGHT, counted_nodes, recounted
+from eigencurve.spectrum.counting import MAX_WEIGHT, counted_nodes, nearest_nodes, recounted
 from eigencurve.spectrum.quadrature import sharpen, sharpen_and_count
 
 WEIGHT_DECAY, STEPS, DIM, NUM_OUTLIERS = 5e-4, 39_100, 20_000, 40
@@ -115,3 +115,10 @@ def test_recounting_keeps_the_total():
     weights, counted = np.array([0.7, 0.1, 0.2]), np.array([False, False, True])
     assert_allclose(recounted(weights, counted, 10), [0.9 * 0.7 / 0.8, 0.9 * 0.1 / 0.8, 0.1])
     assert_allclose(recounted(np.array([0.3, 0.7]), np.array([True, True]), 2), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("nodes", [[1.0], [1.0, 2.0], [1.0, 2.0, 4.0, 7.0]])
+@pytest.mark.parametrize("eigenvalue", [-3.0, 1.0, 1.4, 1.6, 3.1, 6.9, 7.0, 99.0])
+def test_the_nearest_node_is_found_beyond_both_ends_too(nodes, eigenvalue):
+    found = nearest_nodes(np.array(nodes), np.array([eigenvalue]))
+    assert np.flatnonzero(found).tolist() == [int(np.abs(np.array(nodes) - eigenvalue).argmin())]

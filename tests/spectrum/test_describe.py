@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import eigencurve as ec
+from eigencurve.spectrum.power_law import fitted_law
 
 
 def test_description_says_it_all():
@@ -11,7 +13,7 @@ def test_description_says_it_all():
     assert (d.dim, d.num_nodes, d.kappa) == (1234, 4, p.kappa)
     assert d.fraction_negative == pytest.approx(0.1)
     assert d.extra_term == ec.extra_term(p)
-    assert d.exponent == ec.fit_power_law(p).alpha
+    assert d.exponent == fitted_law(p).alpha
     assert_array_equal(d.octaves.share, ec.group(p).share)
     text = str(d)
     for part in ("1,234", "10.00%", f"{d.extra_term:.2f}", "condition kappa", "power-law exponent", "share per octave"):
@@ -24,3 +26,15 @@ def test_description_of_equal_eigenvalues_has_no_exponent():
     assert d.exponent is None
     assert "none" in str(d)
     assert ec.Spectrum([1.0, 1.0 + 1e-9], [1, 1e-12]).describe().kappa > 1
+
+
+def test_bars_have_the_length_of_the_root_of_their_share():
+    lines = str(ec.Spectrum([1.0, 2.0, 4.0, 8.0], [16, 4, 1, 1e-9]).describe()).splitlines()[-4:]
+    assert [line.count("#") for line in lines] == [40, 20, 10, 1]
+
+
+def test_the_error_of_the_exponent_is_that_of_the_known_number_of_eigenvalues():
+    eigenvalues = np.geomspace(1.0, 1e4, 50)
+    known = ec.Spectrum(eigenvalues, np.ones(50), dim=5000).describe().exponent_error
+    unknown = ec.Spectrum(eigenvalues, np.ones(50)).describe().exponent_error
+    assert unknown == pytest.approx(10 * known)

@@ -30,12 +30,18 @@ def plain(made):
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])
 @pytest.mark.parametrize(
-    "changes", [{}, {"moved": math.inf, "reason": "num_steps"}, {"made_by": "ü & <b>"}, {"preconditioner": "AdamW"}]
+    "changes",
+    [
+        {},
+        {"moved": math.inf, "reason": "num_steps"},
+        {"made_by": "ü & <b>"},
+        {"preconditioner": "AdamW"},
+        {"across": 0.021, "between": 0.03, "counted": np.array([0.2, 3.0])},
+    ],
 )
 def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
     path, made = tmp_path / f"s{suffix}", record(**changes)
     ec.save_spectrum(S, path, made)
-    assert ec.load_spectrum(path) == S
     assert plain(load_measurement(path)) == plain(made)
     assert str(load_measurement(path)) == str(made)
 
@@ -46,15 +52,28 @@ def test_files_without_one_have_none(suffix, tmp_path):
     assert load_measurement(tmp_path / f"s{suffix}") is None
 
 
+def test_both_errors_are_in_the_text():
+    """The error along one probe, and the error across probes: predicted, and measured if there are several."""
+    made = record(across=0.0212, between=0.0345, counted=np.array([3.0]))
+    assert made.errors == "along one probe 1.50%, across probes 2.12%"
+    assert repr(made) == f"MeasurementRecord(5 products, 2 probes, settled, 1 counted; {made.errors})"
+    assert "another 2 probes would change the schedule by about 2.12%; single probes differ by up to 3.45%" in str(made)
+    one = record(across=0.0212, alphas=made.alphas[:1], betas=made.betas[:1])
+    assert "another probe would change the schedule by about 2.12%\n" in str(one)
+    assert repr(one) == "MeasurementRecord(5 products, settled; along one probe 1.50%, across probes 2.12%)"
+    assert record(moved=math.inf).errors == "along one probe unknown, across probes unknown"
+
+
 def test_files_of_version_0_1_load(tmp_path):
     path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, record(across=0.1, preconditioner="AdamW", counted=np.array([3.0])))
+    ec.save_spectrum(S, path, record(across=0.1, between=0.2, preconditioner="AdamW", counted=np.array([3.0])))
     fields = json.loads(path.read_text())
-    for name in ("counted", "across", "preconditioner"):
+    for name in ("counted", "across", "between", "preconditioner"):
         del fields["measurement"][name]
     path.write_text(json.dumps(fields))
     known = load_measurement(path)
     assert (len(known.counted), math.isnan(known.across), known.preconditioner) == (0, True, "")
+    assert math.isnan(known.between)
     assert "metric" not in str(known)
 
 
@@ -62,7 +81,7 @@ def test_the_metric_and_both_errors_are_printed():
     shown = str(record(across=0.013, preconditioner="AdamW")).splitlines()
     assert shown[0] == "in the metric of AdamW: P^(-1/2) H P^(-1/2)"
     assert "changed by 1.50%" in shown[2]  # along one probe
-    assert "another probe would change the schedule by about 1.30%" in shown[3]
+    assert "another 2 probes would change the schedule by about 1.30%" in shown[3]
 
 
 def test_json_stays_json_where_nothing_is_known_of_the_movement(tmp_path):
@@ -109,6 +128,21 @@ def test_a_measurement_of_another_shape_is_refused(tmp_path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "measurement": [1]}))
     with pytest.raises(ValueError, match="whose measurement is complete"):
         ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize("moved", [0.41, math.inf])
+def test_an_unsettled_file_is_loaded_with_a_warning(moved, tmp_path):
+    ec.save_spectrum(S, tmp_path / "s.npz", record(reason="num_steps", moved=moved))
+    expected = r"still moved by 41 %\): measure it with more steps" if moved < 1 else "too few to tell"
+    with pytest.warns(UserWarning, match=f"load_spectrum: .*s.npz: The spectrum has not settled.*{expected}"):
+        assert ec.load_spectrum(tmp_path / "s.npz") == S
+
+
+def test_a_settled_file_is_loaded_without_one(tmp_path):
+    """Warnings are errors in the tests. A run of all its steps may have settled as well."""
+    for name, changes in {"a": {}, "b": {"reason": "num_steps", "moved": 0.04}, "c": {"reason": "exact"}}.items():
+        ec.save_spectrum(S, tmp_path / f"{name}.npz", record(**changes))
+        assert ec.load_spectrum(tmp_path / f"{name}.npz") == S
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json"])

@@ -108,6 +108,8 @@ def test_the_summary_names_what_was_measured():
 
 def test_another_batch_size_scales_the_levels():
     made = noise().with_batch_size(8)
+    np.testing.assert_allclose(made.octaves.error, noise().octaves.error / 2)
+    assert made.sigma2_error == noise().sigma2_error / 2
     np.testing.assert_allclose(made.octaves.sigma2, noise().octaves.sigma2 / 2)
     assert made.sigma2 == pytest.approx(0.45)
     with pytest.raises(ValueError, match="'batch_size' must be >= 1"):

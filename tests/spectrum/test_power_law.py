@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 import eigencurve as ec
+from eigencurve.spectrum.power_law import fitted_law
 
 exponents = st.floats(-3, 5)
 
@@ -69,10 +70,21 @@ def test_refuses_to_fit_a_point():
 
 def test_a_published_spectrum_is_a_power_law_above_its_bulk(data_path):
     p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_imagenet.txt")), weight_decay=1e-4)
-    law = ec.fit_power_law(p)
+    with pytest.warns(UserWarning, match="No power law fits the spectrum: that of exponent 1.23"):
+        law = ec.fit_power_law(p)
     # Recorded from this fit: the paper shows the law in a figure, without a number.
     assert law.alpha == pytest.approx(1.23, abs=0.01)
     assert 0 < law.distance < 0.25
+
+
+def test_a_law_that_does_not_fit_has_a_doubt_with_a_remedy():
+    two = ec.Spectrum([1.0, 1e3], [1, 1])
+    with pytest.warns(UserWarning, match="fit_power_law: No power law fits the spectrum.*from the spectrum itself"):
+        law = ec.fit_power_law(two)
+    assert law == fitted_law(two)
+    assert "% of the eigenvalues" in law.doubt
+    assert ec.PowerLaw(1.5, 1e-3, 1.0).doubt == ""  # assumed, not fitted
+    assert ec.fit_power_law(ec.PowerLaw(1.5, 1e-3, 1.0).spectrum()).doubt == ""
 
 
 @given(mu=st.floats(1e-8, 1.0), kappa=st.floats(1.01, 1e8), num=st.integers(2, 50))
@@ -81,3 +93,11 @@ def test_the_eigenvalues_of_its_spectrum_are_geometric_with_exact_ends(mu, kappa
     eigenvalues = law.spectrum(num).eigenvalues
     assert (eigenvalues[0], eigenvalues[-1]) == (law.mu, law.L)
     assert_allclose(np.diff(np.log(eigenvalues)), math.log(law.kappa) / (num - 1), rtol=1e-6)
+
+
+def test_a_flat_cumulative_share_that_falls_by_rounding_is_accepted(monkeypatch):
+    shares = np.array([0.5, 1.0, 1.0 - 2**-53, 1.0])
+    monkeypatch.setattr(ec.PowerLaw, "cumulative", lambda *_: shares)
+    found = ec.PowerLaw(4.0, 1.0, 6e4).spectrum(5)
+    assert_allclose(found.weights, [0.5, 0.5, 0, 0, 0], atol=1e-15)
+    assert (found.weights >= 0).all()

@@ -1,7 +1,11 @@
+import dataclasses
+import math
+
 import pytest
 
 import eigencurve as ec
-from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
+from eigencurve.spectrum import zoo
+from eigencurve.spectrum.zoo import ZOO, zoo_file, zoo_spectrum, zoo_summary
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -18,6 +22,41 @@ def test_every_entry_makes_a_schedule(name):
 def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="'name' must be one of 'resnet20_cifar10'"):
         zoo_spectrum("vgg")
+    with pytest.raises(ValueError, match=r"got 'resnet_20'\. Did you mean 'resnet20_cifar10'\?"):
+        zoo_summary("resnet_20")
+
+
+def test_the_summary_of_a_file_with_a_record_comes_from_it():
+    file, summary = zoo_file("resnet20_cifar10"), zoo_summary("resnet20_cifar10")
+    record, noise = file.measurement, file.noise
+    assert (summary.num_products, summary.num_counted) == (record.num_products, len(record.counted))
+    assert (summary.along, summary.across) == (record.moved, record.across)
+    assert (summary.sigma2, summary.batch_size, summary.gamma) == (noise.sigma2, noise.batch_size, noise.exponent)
+    assert summary.dim == file.spectrum.dim == 272_474
+
+
+def test_what_a_file_does_not_know_comes_from_the_entry_or_is_none(monkeypatch):
+    file = zoo_file("resnet20_cifar10")
+    bare = dataclasses.replace(file, measurement=None, noise=None)
+    monkeypatch.setattr(zoo, "zoo_file", lambda _name: bare)
+    summary = zoo_summary("resnet18_cifar10")
+    assert (summary.num_products, summary.along) == (60, 0.087)
+    assert {summary.num_counted, summary.across, summary.sigma2, summary.batch_size, summary.gamma} == {None}
+    unknown = dataclasses.replace(file.measurement, moved=math.inf, across=math.nan)
+    noise = dataclasses.replace(file.noise, exponent=math.nan)
+    monkeypatch.setattr(zoo, "zoo_file", lambda _name: dataclasses.replace(file, measurement=unknown, noise=noise))
+    summary = zoo_summary("resnet18_cifar10")
+    assert (summary.along, summary.across, summary.gamma) == (None, None, None)
+    assert summary.num_products == file.measurement.num_products
+
+
+def test_the_shipped_resnet20_is_counted_and_its_probes_agree():
+    """The schedules of two probes that are weighted without counting differ by a factor of 1.7 to 4."""
+    record = zoo_file("resnet20_cifar10").measurement
+    assert record.num_probes == 3
+    assert len(record.counted) > 50
+    assert record.across < 0.05
+    assert record.between < 0.1
 
 
 def test_the_measured_resnet20_is_near_the_published_one(data_path):

@@ -20,6 +20,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from eigencurve.studio.launch import command
+from eigencurve.studio.texts import VERDICT
 
 # For a machine that is busy with other tests; nothing is slept through.
 PATIENCE = 180
@@ -131,11 +132,34 @@ class Page:
             return [...document.querySelectorAll('.eigencurve tr')].map(row =>
                 [...row.querySelectorAll('th, td')].map(cell => cell.innerText.trim()))"""
         rows = self.driver.execute_script(script)
-        heads = [i for i, row in enumerate(rows) if "schedule" in row and "loss" in row]
+        heads = [i for i, row in enumerate(rows) if "schedule" in row and "loss" in row and "loss behind" not in row]
         if not heads:
             return {}
         name, loss = rows[heads[0]].index("schedule"), rows[heads[0]].index("loss")
         return {row[name]: row[loss] for row in rows[heads[0] + 1 :]}
+
+    def verdict(self) -> str:
+        """The verdict at the top; empty while it is being computed."""
+        script = """
+            const box = [...document.querySelectorAll('[data-testid="stVerticalBlock"]')].filter(
+                block => [...block.querySelectorAll('h3')].some(head => head.innerText == arguments[0])).at(-1);
+            return box && !box.querySelector('[data-testid="stAlertContentInfo"]')
+                ? box.querySelector('[data-testid="stMarkdown"] p').innerText : ''"""
+        return str(self.driver.execute_script(script, VERDICT))
+
+    def top_of_verdict(self) -> float:
+        """Where the heading of the verdict is, in pixels below the top of the window."""
+        script = """
+            const heads = [...document.querySelectorAll('h3')].filter(head => head.innerText == arguments[0]);
+            return heads[0].getBoundingClientRect().bottom"""
+        return float(self.driver.execute_script(script, VERDICT))
+
+    def wide_tables(self) -> int:
+        """How many tables are wider than their place and have to be scrolled."""
+        script = """
+            return [...document.querySelectorAll('.eigencurve')].filter(
+                place => place.scrollWidth > place.clientWidth + 1).length"""
+        return int(self.driver.execute_script(script))
 
     def quiet(self) -> bool:
         """Whether the script has ended and every figure is drawn."""

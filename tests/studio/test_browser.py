@@ -12,14 +12,17 @@ from tests.planning.logged import write_logs
 from tests.spectrum.test_noise import noise
 from tests.studio import browser
 from tests.studio.drawn import losses_of, view_of
+from tests.studio.opened import UNMEASURED
 
 import eigencurve as ec
 from eigencurve.planning.forecasts import LogSettings, forecast_view, read_runs
+from eigencurve.planning.from_runs import plan_from_view
+from eigencurve.planning.limits import rate_limit
 from eigencurve.studio import texts
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import Settings, to_params
 
-SMALL = Settings(epochs=10, steps_per_epoch=50)
+SMALL = Settings(zoo=UNMEASURED, epochs=10, steps_per_epoch=50)
 NOISIER = dataclasses.replace(SMALL, noise=2e4)
 OWN = ec.Spectrum([-0.01, 0.002, 0.1, 3.0], [1, 5, 3, 1], dim=10)
 
@@ -64,11 +67,31 @@ def test_a_moved_slider_shows_the_librarys_numbers_and_the_address_restores_them
     page.until(lambda: page.says("noise") == "20000", "the noise of the link")
 
 
+def test_opens_with_the_verdict_and_another_noise_changes_it(page):
+    noisier = dataclasses.replace(SMALL, noise=2e4)
+    before, after = (_plan(settings).verdict for settings in (SMALL, noisier))
+    assert before != after
+    page.open(urlencode(to_params(SMALL)))
+    page.until(lambda: page.verdict() == before, "the verdict")
+    assert all(sentence.replace("`", "") in page.text() for sentence in _plan(SMALL).notes)
+    limit = rate_limit(subject_of(SMALL))
+    about = f"{limit.about(SMALL.lr)}."
+    page.until(lambda: about in page.all('[data-testid="stSidebar"]')[0].text, "the limit next to the rate")
+    page.until(lambda: f"Peak rate {about}" in page.text(), "the limit above the curves")
+    page.press("noise", Keys.ARROW_RIGHT)
+    page.until(lambda: page.verdict() == after, "the verdict at the new noise")
+
+
+def _plan(settings):
+    return ec.plan(settings.zoo, total_steps=settings.total_steps, lr=settings.lr, noise=settings.noise)
+
+
 def test_what_is_downloaded_is_the_schedule(page):
     settings = dataclasses.replace(SMALL, beta=1.0)
     page.open(urlencode(to_params(settings)))
     page.until(page.losses, "the losses")
     schedule = view_of(settings).curves.schedules["eigencurve"]
+    page.until(page.verdict, "the verdict")
     assert ec.schedule_from_dict(json.loads(page.download("JSON", "eigencurve.json"))) == schedule
     head, *lines = page.download("CSV", "eigencurve.csv").decode().splitlines()
     steps, rates = zip(*(line.split(",") for line in lines), strict=True)
@@ -126,11 +149,17 @@ def test_forecasts_from_two_logs_and_a_bad_one(page, tmp_path):
     page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys("\n".join(map(str, good)))
     expected = {row.name + " *" * bool(row.beyond): f"{row.loss:.4f}" for row in view.table.rows}
     page.until(lambda: page.losses() == expected, "the forecasts")
+    first, longer = plan_from_view(view), plan_from_view(forecast_view(view.runs, 4000, best=True))
+    page.until(lambda: page.verdict() == first.verdict, "the verdict")
     assert page.overflow() <= 0
     page.whole(1280)
     page.screenshot("forecast")
     page.usual()
     assert ec.schedule_from_dict(json.loads(page.download("JSON", "best.json"))) == view.best.schedule
+    steps = page.until(lambda: page.all('[class*="st-key-plan_steps"] input'), "the number of steps")[0]
+    steps.send_keys(Keys.CONTROL, "a")
+    steps.send_keys("4000", Keys.ENTER)
+    page.until(lambda: page.verdict() == longer.verdict, "the verdict for a longer run")
     page.until(lambda: page.all("input[type=file]"), "the file input")[0].send_keys(str(tmp_path / "bad.csv"))
     page.until(lambda: "bad.csv: no column of steps" in page.text(), "the refusal")
     assert page.losses() == {}
@@ -143,7 +172,7 @@ def _clicked(page, label):
 
 def test_a_bad_address_is_explained(page):
     losses = losses_of(SMALL)
-    page.open("lr=fast&epochs=10&steps_per_epoch=50&colour=red")
+    page.open(f"zoo={UNMEASURED}&lr=fast&epochs=10&steps_per_epoch=50&colour=red")
     page.until(lambda: page.losses() == losses, "the losses of the defaults")
     assert "'lr' must be a number, got 'fast'. The default is used." in page.text()
     assert "no setting 'colour'" in page.text()
@@ -177,7 +206,10 @@ def test_the_phone(address, tmp_path):
         losses = losses_of(SMALL)
         page.open(urlencode(to_params(SMALL)))
         page.until(lambda: page.losses() == losses, "the losses")
+        page.until(page.verdict, "the verdict")
+        assert page.top_of_verdict() < 844
         assert page.overflow() <= 0
+        assert page.wide_tables() == 0
         page.until(lambda: page.all('[data-testid="stExpandSidebarButton"]'), "the sidebar's button")[0].click()
         page.until(lambda: page.setting("noise", "label").is_displayed(), "the sidebar")
         page.screenshot("phone-settings")

@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 from tests.planning.logged import CONSTANT, COSINE, LR, RISE, STEPS, log_text
-from tests.studio.opened import losses, tables
+from tests.studio.opened import losses, plan_table, shown, tables, with_verdict
 
 from eigencurve import linear, warmup
 from eigencurve.planning.forecasts import LogSettings, forecast_view
+from eigencurve.planning.from_runs import plan_from_view
+from eigencurve.planning.plan_view import table_rows
 from eigencurve.studio import texts
 from eigencurve.studio.logs import read_logs
 
@@ -20,7 +22,7 @@ FILES = [("constant.csv", log_text(CONSTANT).encode()), ("cosine.csv", log_text(
 def sent(files):
     page = AppTest.from_file(str(SCRIPT), default_timeout=300).run()
     page.file_uploader(key="logs").set_value([(name, content, "text/csv") for name, content in files])
-    return page.run()
+    return with_verdict(page.run())
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +40,41 @@ def test_logs_are_asked_for():
 def test_the_numbers_are_the_librarys(page):
     assert not page.exception
     assert not page.error
-    assert not page.warning
     view = forecast_view(read_logs(FILES, LogSettings()).runs, best=True)
     expected = {row.name + " *" * bool(row.beyond): f"{row.loss:.4f}" for row in view.table.rows}
     assert losses(page) == expected
     assert len(page.get("plotly_chart")) == 3
-    assert next(tables(page))[1][:4] == ["constant", "val_loss", "100", "1,980"]
-    assert 'Path("best.json")' in page.code[0].value
+    runs = next(table for table in tables(page) if table[0][0] == "run")
+    assert runs[1][:4] == ["constant", "val_loss", "100", "1,980"]
+    assert 'Path("best.json")' in page.code[-1].value
+
+
+def test_opens_with_the_verdict_and_another_length_changes_it(page):
+    loaded = read_logs(FILES, LogSettings()).runs
+    plan = plan_from_view(forecast_view(loaded, best=True))
+    assert plan.verdict in shown(page)
+    assert all(sentence in shown(page) for sentence in plan.notes)
+    assert next(tables(page)) == plan_table(page)
+    assert plan_table(page)[1:] == [list(row.values()) for row in table_rows(plan)]
+    usual = page.number_input(key="plan_steps_1980")
+    usual.set_value(4000).run()
+    with_verdict(page)
+    other = plan_from_view(forecast_view(loaded, 4000, best=True))
+    assert other.verdict in shown(page)
+    assert plan.verdict not in shown(page)
+    page.number_input(key="plan_steps_1980").set_value(1980).run()
+    with_verdict(page)
+
+
+def test_a_rate_that_was_not_logged_is_pointed_out(page):
+    assert "Logged peak rates: 0.01." in shown(page)
+    assert shown(page).count("Peak rate 0.01.") == 2
+    rate = page.number_input(key="plan_peak_0.01")
+    rate.set_value(0.02).run()
+    assert not page.exception
+    assert "0.02 is outside the logged peak rates, 0.01" in shown(page)
+    page.number_input(key="plan_peak_0.01").set_value(0.01).run()
+    with_verdict(page)
 
 
 def test_a_schedule_of_your_own(page):

@@ -132,7 +132,7 @@ def test_settings_are_checked_when_made():
         Settings(epochs=1.5)
     with pytest.raises(TypeError, match="studio: 'best' must be 0 or 1, got 'yes'"):
         Settings(best="yes")
-    with pytest.raises(ValueError, match="studio: 'schedules' must be 1 to 6 different kinds, got ''"):
+    with pytest.raises(ValueError, match="studio: 'schedules' must be 1 to 8 different kinds, got ''"):
         Settings(schedules=())
 
 

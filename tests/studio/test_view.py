@@ -2,17 +2,19 @@ import dataclasses
 
 import pytest
 from numpy.testing import assert_allclose
-from tests.report.measured import SPECTRUM
+from tests.report.measured import SPECTRUM, measured_subject
 from tests.spectrum.test_noise import noise
 from tests.spectrum.test_start import START
 from tests.studio.drawn import view_of
 
 import eigencurve as ec
+from eigencurve.figures.interactive import style_of
 from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import BEST, LABELS
+from eigencurve.planning.snippets import snippet
 from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
-from eigencurve.studio.state import KINDS, Settings
+from eigencurve.studio.state import KINDS, USUAL_KINDS, Settings
 from eigencurve.studio.view import problem_of, recipe_of
 from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.optimal import search
@@ -59,7 +61,7 @@ def test_every_kind_is_made(kind, min_lr):
     settings = dataclasses.replace(LAW, schedules=(kind,), min_lr=min_lr)
     schedule = view_of(settings).curves.schedules[kind]
     assert schedule.total_steps == settings.total_steps
-    assert schedule.kind == kind or kind in ("wsd", "wsd_cycles")
+    assert schedule.kind == kind or kind in ("wsd", "wsd_sqrt", "wsd_cycles")
     assert schedule(0) == pytest.approx(settings.lr / 25 if kind == "one_cycle" else settings.lr)
     if min_lr and kind in ("eigencurve", "exponential", "inverse_time"):
         assert schedule(schedule.total_steps - 1) == pytest.approx(min_lr)
@@ -88,3 +90,22 @@ def test_an_upload_is_read_from_its_file_in_the_code():
 
 def test_every_schedule_has_a_label():
     assert set(LABELS) == {*KINDS, BEST}
+
+
+def test_the_tail_of_wsd_has_two_shapes():
+    curves = view_of(dataclasses.replace(LAW, schedules=("wsd", "wsd_sqrt"), lr=0.3)).curves.schedules
+    assert curves["wsd"] == ec.wsd(2000, 0.3)
+    assert curves["wsd_sqrt"] == ec.wsd(2000, 0.3, tail="1-sqrt")
+
+
+def test_the_usual_schedules_have_colours_of_their_own():
+    assert len({style_of(kind)["color"] for kind in USUAL_KINDS}) == len(USUAL_KINDS)
+
+
+def test_a_spectrum_in_the_metric_of_adam_has_code_for_adam():
+    record = dataclasses.replace(measured_subject().measurement, preconditioner="AdamW")
+    upload = Upload("a.npz", SPECTRUM, measurement=record)
+    settings = dataclasses.replace(ZOO, source="upload", momentum=0.9, nesterov=True)
+    recipe = recipe_of("cosine", settings, subject_of(settings, upload))
+    assert (recipe.optimizer, recipe.momentum, recipe.nesterov) == ("adamw", 0.0, False)
+    assert "torch.optim.AdamW(model.parameters(), lr=schedule.lr, weight_decay=0.0005)" in snippet("torch", recipe)

@@ -24,3 +24,4 @@ def test_the_usual_ones_and_one_for_each_of_a_few_eigenvalues():
 
 def test_a_single_eigenvalue_has_no_eigencurve():
     assert "eigencurve" not in usual_schedules(ec.Spectrum(np.ones(3), np.ones(3)), 100, 0.7)
+    assert "eigencurve" in usual_schedules(ec.Spectrum([1.0, 1.5], [1, 1]), 100, 0.7)

@@ -162,3 +162,17 @@ def test_a_short_run_has_a_knot_at_every_step():
     for T in (1, 2, 15, 16):
         assert knots_for(T, 16).tolist() == list(range(T))
     assert len(knots_for(40, 16)) <= 16
+
+
+class Vanishing:
+    """A loss that underflows, so its relative gradient is infinite."""
+
+    def loss_at_knots(self, *_):
+        return lambda rates: (1e-310, np.ones(len(rates)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_loss_that_underflows_is_not_lowered_further():
+    found, converged = descend(Vanishing(), ec.cosine(4, 0.1, 0.01), 0.2)
+    assert converged
+    assert_allclose(found.values(), ec.cosine(4, 0.1, 0.01).values(), rtol=1e-12)

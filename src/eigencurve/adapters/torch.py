@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Unpack
 
 from eigencurve import _check
 from eigencurve.adapters.groups import Schedules, first_schedule, ratios_of, schedules_of
+from eigencurve.adapters.reading import RateReader
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.cooldown import cooldown, spliced
 from eigencurve.schedules.eigencurve import Eigencurve
@@ -88,6 +90,7 @@ class ScheduleLR(LRScheduler):
         self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)
         self.ratios = ratios_of("ScheduleLR", schedule, optimizer.param_groups)
         self.weight_decays = _weight_decays(optimizer) if scale_weight_decay else None
+        self._readers = [RateReader() for _ in self.schedules]
         super().__init__(optimizer, last_epoch)
 
     @classmethod
@@ -99,6 +102,9 @@ class ScheduleLR(LRScheduler):
         scheduler.load_state_dict(state)
         return scheduler
 
+    def __repr__(self) -> str:
+        return f"ScheduleLR({self.schedule!r}, step {self.last_epoch}, {len(self.schedules)} groups)"
+
     @property
     def schedule(self) -> Schedule:
         """Schedule of all groups; if each has its own, that of the first group that has one."""
@@ -107,9 +113,11 @@ class ScheduleLR(LRScheduler):
     def get_lr(self) -> list[float | torch.Tensor]:
         """Learning rate of every group at the current step."""
         step = max(self.last_epoch, 0)
-        rate = self.schedule(step) if self.shared else None
-        groups = zip(self.base_lrs, self.schedules, self.ratios, strict=True)
-        return [float(kept) if f is None else (f(step) if rate is None else rate) * ratio for kept, f, ratio in groups]
+        if self.shared:
+            rate = self._readers[0](self.schedule, step)
+            return [rate * ratio for ratio in self.ratios]
+        groups = zip(self.base_lrs, self.schedules, self.ratios, self._readers, strict=True)
+        return [float(kept) if f is None else read(f, step) * ratio for kept, f, ratio, read in groups]
 
     def step(self, epoch: int | None = None) -> None:
         """Advance to the next step, or to step ``epoch``."""
@@ -227,14 +235,14 @@ class ScheduleLR(LRScheduler):
         self._set_rates()
 
     def _set_rates(self) -> None:
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        self._last_lr = self.get_lr()
+        for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             if isinstance(group["lr"], torch.Tensor):
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate
         if self.weight_decays is not None:
             self._set_weight_decays(self.weight_decays)
-        self._last_lr = self.get_lr()
 
     def _set_weight_decays(self, initial: list[float]) -> None:
         step = max(self.last_epoch, 0)
@@ -273,10 +281,15 @@ def torch_schedule(
 
     Returns:
         The schedule, ready for :class:`ScheduleLR`, and the estimate behind it.
+
+    Warns:
+        UserWarning: The estimate has not settled, or the run is too short for the curve to decay.
     """
     total = whole_steps("torch_schedule", "total_steps", total_steps, minimum=1)
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(HessianOperator(model, loss_fn, batches, microbatch=microbatch), settings)
+    if estimate.doubt:
+        warnings.warn(f"torch_schedule: {estimate.doubt} Pass a larger 'num_steps'.", stacklevel=2)
     return schedule_of(estimate, lr, min_lr, beta), estimate
 
 

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import read, show_json
+from eigencurve.commands.output import read, show_json, warn
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject
 from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
+from eigencurve.planning.doubts import doubts
 from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.recipe import load_schedule
 
 app = new_app()
@@ -60,18 +62,19 @@ def compare(
       eigencurve compare resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
-    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
     inputs = inputs_of(subject, noise, initial_error, batch_size)
     compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
+    limit = rate_limit(subject, "sgd", momentum, nesterov)
+    warn(doubts(subject, optimizer="sgd"))
     if as_json:
-        show_json(comparison_fields(compared, inputs))
+        show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
     typer.echo("\n".join([f"{subject.name}, weight decay {subject.weight_decay:g}, {rates}", *inputs.lines]))
-    if momentum:
-        typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
+    typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum, nesterov))
     typer.echo(str(compared))
     typer.echo(settings_text(compared))
     typer.echo(EXPLANATION if momentum else f"{EXPLANATION} {GAP}")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -15,32 +12,29 @@ import typer
 
 from eigencurve import _check
 from eigencurve.commands import options
-from eigencurve.commands.output import command_line, require_writable, show_json, write
+from eigencurve.commands.measuring import Measured, MeasuringSettings, measure, size_of
+from eigencurve.commands.output import require_writable, show_json, warn, write
+from eigencurve.commands.problems import load_problem, require_problem
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import noise_facts, start_facts
 from eigencurve.hessian import (
     GaussNewtonOperator,
     HessianOperator,
-    NoiseEstimate,
     PreconditionedOperator,
     SpectrumEstimate,
-    StartEstimate,
-    estimate_noise,
-    estimate_spectrum,
-    estimate_start,
     keep_freed_memory,
-)
+)  # fmt: skip
 from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.state_files import load_preconditioner, load_start_state
-from eigencurve.planning.subject import USUAL_DECAY
-from eigencurve.runs.origin import origin_here
+from eigencurve.planning.doubts import doubts
+from eigencurve.planning.limits import RateLimit, rate_limit
+from eigencurve.planning.subject import USUAL_DECAY, Subject
 from eigencurve.schedules.units import TYPICAL_STEPS
-from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, spectrum_bytes
+from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import prepare
 from eigencurve.theory.stability import StabilityReport, largest_stable_rate, stability_report
 
 app = new_app()
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 @app.command()
@@ -129,6 +123,10 @@ def estimate(
     hundred examples are enough. loss_fn(model(x), y) must return the mean over the batch. batches is a tuple of
     tensors (x, y), a list of such pairs, or a DataLoader.
 
+    An estimate that has not settled after --num-steps is written too, with exit code 0, a warning, and the command that
+    continues it; --json has "settled": false. With --checkpoint and one probe, that command resumes where this one
+    ended.
+
     \b
     Examples:
       eigencurve estimate my_project.training:problem -o spectrum.npz
@@ -136,75 +134,95 @@ def estimate(
       eigencurve estimate train:problem --noise --batch-size 128
       eigencurve estimate train:problem --noise --batch-size 128 --optimizer-state optimizer.pt --steps 10000
     """
-    require_writable([output], SUFFIXES, force)
+    require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
-    budget = None if memory_budget is None else size_of(memory_budget)
-    total = TYPICAL_STEPS if steps is None else steps
+    total = TYPICAL_STEPS if steps is None else _check.whole("estimate", "steps", steps, minimum=1)
+    settings = MeasuringSettings(
+        num_steps, total, num_probes, seed, settle if settle > 0 else None, weight_decay,
+        None if memory_budget is None else size_of(memory_budget), checkpoint, batch_size,
+    )  # fmt: skip
+    require_writable([output], SUFFIXES, force)
     keep_freed_memory()
     model, loss_fn, batches = load_problem(problem)
-    patterns = parameters or None
     kind = GaussNewtonOperator if gauss_newton else HessianOperator
-    plain = kind(model, loss_fn, batches, parameters=patterns, microbatch=microbatch, mode=mode)
+    plain = kind(model, loss_fn, batches, parameters=parameters or None, microbatch=microbatch, mode=mode)
     metric = _metric(optimizer_state, optimizer, model, plain)
     operator = plain if metric is None else plain.preconditioned_by(metric)
     begun = None if start_state is None else load_start_state(start_state, plain.named_parameters)
-    found = estimate_spectrum(
-        operator, num_steps, num_probes=num_probes, seed=seed, settle=settle if settle > 0 else None,
-        weight_decay=_decay(operator) if weight_decay is None else weight_decay, total_steps=total,
-        memory_budget=budget, checkpoint=checkpoint,
-    )  # fmt: skip
-    measured = start = None
-    if noise and batch_size is not None:
-        saved = _beside(checkpoint, "noise")
-        measured = estimate_noise(operator, found, batch_size, seed=seed, memory_budget=budget, checkpoint=saved)
-    if begun is not None:
-        saved = _beside(checkpoint, "start")
-        start = estimate_start(operator, (begun, model), found, memory_budget=budget, checkpoint=saved)
-    content = _content(found, output.suffix.lower(), measured, start)
-    stability = _stability(found, operator, metric, rate)
-    summary = _Summary(found, measured, start, stability, steps)
+    found = measure(operator, settings, None if begun is None else (begun, model))
+    content = found.content(output.suffix.lower())
+    stability = _stability(found.spectrum, operator, metric, rate)
+    summary = _Summary(found, stability, _limit(found.spectrum, metric), steps)
     if as_json:
         show_json({"output": str(output), "dim": operator.dim, **summary.fields()})
     else:
         typer.echo(f"{operator.dim:,} parameters, {plain.num_examples:,} examples\n{summary}")
     write(output, content)
+    warn(doubts(_subject(found.spectrum), steps))
     if not as_json:
-        used = 0.1 if stability is None else stability.lr
-        typer.echo(f"next: eigencurve schedule {shlex.quote(str(output))} --steps {total} --lr {used:g}")
+        more = num_probes == 1 and checkpoint is not None
+        used = None if stability is None else stability.lr
+        typer.echo(f"next: {_continued(num_steps, more) if found.spectrum.doubt else _plan(output, total, used)}")
+
+
+def _continued(num_steps: int, resumes: bool) -> str:
+    """The command line of this process with twice as many steps."""
+    words = sys.argv[1:]
+    given = next((place for place, word in enumerate(words) if word.startswith("--num-steps")), None)
+    if given is not None:
+        del words[given : given + (1 if "=" in words[given] else 2)]
+    words += ["--num-steps", str(2 * num_steps), *(() if "--force" in words else ("--force",))]
+    return shlex.join(["eigencurve", *words]) + ("  (resumes from the checkpoint)" if resumes else "")
+
+
+def _plan(output: Path, total: int, lr: float | None) -> str:
+    return f"eigencurve plan {shlex.quote(str(output))} --steps {total}" + ("" if lr is None else f" --lr {lr:g}")
+
+
+def _subject(found: SpectrumEstimate) -> Subject:
+    return Subject("measured", found.spectrum, found.weight_decay, found)
+
+
+def _limit(found: SpectrumEstimate, metric: Any) -> RateLimit:
+    """The largest stable rate, with the momentum of the optimizer that was saved."""
+    group = metric.param_groups[0] if hasattr(metric, "param_groups") else {}
+    momentum = group["betas"][0] if "betas" in group else group.get("momentum")
+    return rate_limit(_subject(found), momentum=None if momentum is None else float(momentum))
 
 
 @dataclass(frozen=True)
 class _Summary:
     """What was measured, for printing. ``steps`` is None if the number of steps is not given."""
 
-    spectrum: SpectrumEstimate
-    noise: NoiseEstimate | None
-    start: StartEstimate | None
+    measured: Measured
     stability: StabilityReport | None
+    limit: RateLimit
     steps: int | None
 
     def fields(self) -> dict[str, Any]:
         """All facts as plain values, ready for JSON."""
-        found, prepared = self.spectrum, prepare(self.spectrum.spectrum, self.spectrum.weight_decay)
+        found, noise, start = self.measured.spectrum, self.measured.noise, self.measured.start
+        prepared = prepare(found.spectrum, found.weight_decay)
         names = ("num_products", "num_distinct", "reason", "weight_decay", "seconds", "preconditioner", "total_steps")
         facts = {name: getattr(found, name) for name in names}
-        facts |= {"L": prepared.L, "kappa": prepared.kappa, "stable_lr": largest_stable_rate(prepared.L)}
+        facts |= {"settled": not found.doubt, "L": prepared.L, "kappa": prepared.kappa, "stable_lr": self.limit.rate}
         facts |= {"steps_over_kappa": found.total_steps / prepared.kappa}
         if self.stability is not None:
             facts |= {"stability": {**vars(self.stability), "is_stable": self.stability.is_stable}}
-        facts |= {} if self.noise is None else {"noise": noise_facts(self.noise)}
-        return facts | ({} if self.start is None else {"start": start_facts(self.start)})
+        facts |= {} if noise is None else {"noise": noise_facts(noise)}
+        return facts | ({} if start is None else {"start": start_facts(start)})
 
     def __str__(self) -> str:
-        facts = self.fields()
+        facts, found = self.fields(), self.measured
         which = "" if self.steps is not None else ", the default; pass --steps"
+        rate = None if self.stability is None else self.stability.lr
         lines = [
-            str(self.spectrum),
-            "L = {L:.4g}, kappa = {kappa:.4g}, 2/L = {stable_lr:.4g}".format(**facts),
-            f"T/kappa = {facts['steps_over_kappa']:.3g} (T = {self.spectrum.total_steps:,}{which})",
+            str(found.spectrum),
+            "L = {L:.4g}, kappa = {kappa:.4g}".format(**facts) + f", {self.limit.about(rate)}",
+            f"T/kappa = {facts['steps_over_kappa']:.3g} (T = {found.spectrum.total_steps:,}{which})",
         ]
-        titles = {"stability": self.stability, "gradient noise": self.noise, "start": self.start}
+        titles = {"stability": self.stability, "gradient noise": found.noise, "start": found.start}
         return "\n".join(lines + [f"{title}: {part}" for title, part in titles.items() if part is not None])
 
 
@@ -215,17 +233,6 @@ def _metric(path: Path | None, kind: str | None, model: Any, operator: Curvature
     if kind is not None:
         raise ValueError("'--optimizer' needs '--optimizer-state', the file of its state.")
     return None
-
-
-def _decay(operator: CurvatureOperator | PreconditionedOperator) -> float:
-    """The weight decay to add to every eigenvalue, which must be positive.
-
-    If the products contain the decay, nothing should be added. Then it only sets the resolution near zero, and a
-    hundredth of the smallest decay changes no eigenvalue by more than 1 %.
-    """
-    if not isinstance(operator, PreconditionedOperator):
-        return USUAL_DECAY
-    return operator.eigenvalue_shift or operator.smallest_decay / 100 or USUAL_DECAY
 
 
 def _stability(
@@ -244,51 +251,6 @@ def _stability(
     return StabilityReport(found.spectrum.L + shift, rate, largest_stable_rate(rate, float(group.get("momentum", 0.0))))
 
 
-def _beside(checkpoint: Path | None, what: str) -> Path | None:
-    """The checkpoint of the noise or the start, next to that of the spectrum."""
-    return None if checkpoint is None else Path(f"{checkpoint}.{what}")
-
-
-def load_problem(word: str) -> tuple[Any, Any, Any]:
-    """Import ``module:function`` with the current folder on the path, and return what the function returns."""
-    module_name, colon, name = word.partition(":")
-    if not (module_name and colon and name):
-        raise ValueError(f"'MODULE:FUNCTION' must look like my_project.training:problem, got {word!r}.")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and module_name.startswith(error.name):
-            raise ValueError(f"no module named {error.name!r} in the current folder or on Python's path.") from None
-        raise
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ValueError(f"module {module_name!r} has no function {name!r}.")
-    try:
-        made = function()
-    except Exception as error:
-        raise RuntimeError(
-            f"{word} failed with {type(error).__name__}: {error} (pass --debug for the traceback)"
-        ) from error
-    if not isinstance(made, tuple) or len(made) != 3:
-        raise ValueError(f"{word} must return (model, loss_fn, batches), got {_kind(made)}.")
-    return made
-
-
-def size_of(text: str) -> int:
-    """Parse a number of bytes such as ``2GB``, ``500 MB``, ``1.5GiB`` or ``1000000``.
-
-    >>> size_of("1.5GiB"), size_of("2GB")
-    (1610612736, 2000000000)
-    """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", text.lower())
-    try:
-        return int(float(found[1]) * UNITS[found[2] or ""])  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise ValueError(f"'--memory-budget' must be a size such as 2GB, got {text!r}.") from None
-
-
 def _require_options(noise: bool, batch_size: int | None, start_state: Path | None, output: Path) -> None:
     if noise != (batch_size is not None):
         raise ValueError("'--noise' and '--batch-size' must be given together.")
@@ -298,14 +260,3 @@ def _require_options(noise: bool, batch_size: int | None, start_state: Path | No
         raise ValueError(
             "'--output' must end in .npz or .json with --noise or --start-state: a text file cannot hold them."
         )
-
-
-def _content(found: SpectrumEstimate, suffix: str, noise: NoiseEstimate | None, start: StartEstimate | None) -> bytes:
-    if suffix == ".txt":
-        return spectrum_bytes(found.spectrum, suffix)
-    versions = ", ".join(f"{name} {number}" for name, number in origin_here().versions.items())
-    return spectrum_bytes(found.spectrum, suffix, found.measurement(f"{command_line()} ({versions})"), noise, start)
-
-
-def _kind(value: object) -> str:
-    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__

@@ -24,6 +24,7 @@ from eigencurve.planning.forecasts import (
     run_line,
     worded,
 )
+from eigencurve.planning.from_runs import plan_from_view
 
 app = new_app()
 # Options in place of the arguments of load_run.
@@ -127,7 +128,7 @@ def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> Load
 def _page(view: ForecastView, loaded: LoadedRuns) -> str:
     from eigencurve.report.forecast import forecast_page  # imports matplotlib, which only the report needs
 
-    return forecast_page(view, loaded.warnings, command_line())
+    return forecast_page(view, plan_from_view(view), loaded.warnings, command_line())
 
 
 def _lines(view: ForecastView) -> list[str]:

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_writable, schedule_content, show_json, write
+from eigencurve.commands.output import require_writable, schedule_content, show_json, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject
+from eigencurve.planning.doubts import doubts
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.planning.inputs import inputs_of, quadratic_of
+from eigencurve.planning.limits import rate_limit
 
 app = new_app()
 
@@ -53,24 +55,24 @@ def optimal(
       eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --momentum 0.9
     """
     files = output or []
-    require_writable(files, SCHEDULE_SUFFIXES, force)
-    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     total = options.total_steps(steps, epochs, steps_per_epoch)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
     inputs = inputs_of(subject, noise, initial_error, batch_size)
     problem = quadratic_of(subject, inputs, momentum, nesterov)
-    limit = problem.stable_rate if max_lr is None else max_lr
+    stable = rate_limit(subject, "sgd", momentum, nesterov)
+    limit = stable.rate if max_lr is None else max_lr
+    require_writable(files, SCHEDULE_SUFFIXES, force)
     found = problem.search_best(total, limit)
+    warn(doubts(subject, optimizer="sgd"))
     facts = {"loss": found.loss, "lower_bound": found.lower_bound, "start": found.start, "status": found.status}
     contents = [schedule_content(found.schedule, path) for path in files]
     if as_json:
-        show_json(
-            {**inputs.fields(), "total_steps": total, "max_lr": limit, **facts, "schedule": found.schedule.to_dict()}
-        )
+        known = {**inputs.fields(), "total_steps": total, "max_lr": limit, "stable_lr": stable.rate}
+        show_json({**known, **facts, "schedule": found.schedule.to_dict()})
     else:
         typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, rates up to {limit:.4g}")
         typer.echo("\n".join(inputs.lines))
-        if momentum:
-            typer.echo(options.describe_momentum(subject.spectrum, momentum, nesterov))
+        typer.echo(options.rates_line(stable, max_lr, momentum, nesterov))
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")
         if found.lower_bound is None:
             typer.echo("  certificate     no certificate with momentum")

@@ -11,10 +11,9 @@ import typer
 
 from eigencurve import _check
 from eigencurve.planning.inputs import ASSUMED_NOISE
+from eigencurve.planning.limits import RateLimit
 from eigencurve.schedules import units
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
-from eigencurve.spectrum.spectrum import Spectrum
-from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
 
 # A typo such as 1e444 must not make a number of that many digits.
 MOST_DIGITS = 18
@@ -135,6 +134,14 @@ MaxLr = Annotated[
     float | None,
     typer.Option(help="Largest learning rate allowed. Default: the largest stable one, 2/L without momentum."),
 ]
+PeakRate = Annotated[
+    float | None,
+    typer.Option(
+        help="Initial learning rate; with --warmup, the peak rate. Default: half the largest stable rate of the "
+        "spectrum, 1/L without momentum; a schedule without a spectrum needs it.",
+        show_default=False,
+    ),
+]
 Momentum = Annotated[
     float, typer.Option(help="Momentum of SGD: heavy ball, or Nesterov with --nesterov. It has no certificate.")
 ]
@@ -154,10 +161,24 @@ def total_steps(steps: int | None, epochs: float | None, steps_per_epoch: int | 
     return units.whole_steps("run", "epochs", units.epochs(epochs, steps_per_epoch), minimum=1)
 
 
-def describe_momentum(spectrum: Spectrum, momentum: float, nesterov: bool) -> str:
-    """A line about the momentum of SGD and its largest stable rate."""
-    kind, limit = "Nesterov" if nesterov else "heavy ball", largest_stable_rate(spectrum.L, momentum, nesterov)
-    return f"momentum {momentum:g} ({kind}), stable up to {stable_rate_formula(momentum, nesterov)} = {limit:.4g}"
+def rates_line(limit: RateLimit, rate: float | None, momentum: float, nesterov: bool) -> str:
+    """A line about the rates of a comparison: their limit, the given one if it is above, and the momentum."""
+    kind = "Nesterov" if nesterov else "heavy ball"
+    return f"Rates: {limit.about(rate)}" + (f"; momentum {momentum:g}, {kind}" if momentum else "")
+
+
+def rate_or_half(lr: float | None, limit: RateLimit | None) -> float:
+    """The rate given by ``--lr``, or half the largest stable one if there is a spectrum."""
+    if lr is not None:
+        return _check.positive("run", "lr", lr)
+    if limit is None:
+        raise ValueError("--lr is missing. Without a spectrum, no rate can be suggested: pass your peak rate.")
+    return limit.rate / 2
+
+
+def half_rate_line(limit: RateLimit) -> str:
+    """A line about the rate that is used if none is given."""
+    return f"peak rate {limit.rate / 2:.4g}: half the {limit}; pass --lr to set it"
 
 
 def warmup_steps(text: str, total: int) -> int:

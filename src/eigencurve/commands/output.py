@@ -56,6 +56,12 @@ def require_writable(paths: Sequence[Path], endings: Sequence[str], force: bool)
             raise ValueError(f"cannot write {path}: the folder {path.parent} does not exist.")
 
 
+def warn(sentences: Sequence[str]) -> None:
+    """Print warnings on standard error, one line each."""
+    for sentence in sentences:
+        typer.echo(f"warning: {sentence}", err=True)
+
+
 def command_line() -> str:
     """The command line of this process, to be recorded with its results."""
     return "eigencurve " + shlex.join(word for word in sys.argv[1:] if word != "--debug")

@@ -72,7 +72,7 @@ def reproduce(
     if as_json:
         show_json({"table": name, **(page.values or {"text": page.body})})
     else:
-        _show(page.text(made_by))
+        _show(page.printed(made_by))
     for path in [] if output is None else page.write(output, made_by):
         typer.echo(f"wrote {path}", err=True)
 

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import read, require_writable, schedule_content, show_json, write
+from eigencurve.commands.output import read, require_writable, schedule_content, show_json, warn, write
 from eigencurve.commands.shell import new_app
-from eigencurve.commands.sources import optional_subject
+from eigencurve.commands.sources import optional_subject, required_subject
+from eigencurve.planning.doubts import doubts
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes
+from eigencurve.planning.limits import RateLimit, momentum_of, optimizer_of, rate_limit
 from eigencurve.planning.recipe import Recipe, load_schedule
 from eigencurve.planning.snippets import ScheduleSource, snippet
 from eigencurve.schedules.base import Schedule
@@ -20,6 +22,10 @@ from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 
 app = new_app()
+LOADED = (
+    "{} does not record the momentum it was made for: {:g} multiplies its effective rate by {:.3g}. Use it only if the "
+    "schedule was compared with this momentum."
+)
 EXPLANATION = (
     "Each interval serves one group of eigenvalues, the flattest directions first. By default its length is\n"
     "proportional to the square root of the group's size. The rate is lr / D; D starts at 1 and grows by slope a step."
@@ -35,12 +41,19 @@ def schedule(
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
-    lr: Annotated[float, typer.Option(help="Initial learning rate; with --warmup, the peak rate.")] = 0.1,
+    lr: options.PeakRate = None,
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
     warmup: options.Warmup = "0",
     warmup_shape: options.WarmupShape = "linear",
     weight_decay: options.WeightDecay = None,
-    momentum: Annotated[float, typer.Option(help="Momentum of SGD in the generated code.")] = 0.0,
+    momentum: Annotated[
+        float | None,
+        typer.Option(
+            help="Momentum of SGD, or beta1 of Adam, for the largest stable rate and the generated code. Default: 0 "
+            "for SGD, 0.9 for Adam.",
+            show_default=False,
+        ),
+    ] = None,
     nesterov: options.Nesterov = False,
     beta: Annotated[
         float | None,
@@ -112,20 +125,20 @@ def schedule(
 ) -> None:
     """Make a learning-rate schedule, export it, or print code.
 
-    By default it is the Eigencurve schedule for the given spectrum. Other kinds need no spectrum.
+    By default it is the Eigencurve schedule for the given spectrum. Other kinds need no spectrum, but --lr. The largest
+    stable rate of the spectrum is printed; a rate above it is pointed out.
 
     \b
     Examples:
       eigencurve schedule spectrum.npz --epochs 100 --steps-per-epoch 391 --lr 0.1
       eigencurve schedule resnet20_cifar10 --steps 39100 --beta 1 --min-lr 1e-4 -o curve.png -o curve.csv
       eigencurve schedule --power-law 1.5 --kappa 1e5 --steps 10000 --code torch
-      eigencurve schedule --kind cosine --steps 10000 --warmup 500 --json
-      eigencurve schedule --kind wsd --steps 1e4 --decay-steps 20% --tail 1-sqrt
+      eigencurve schedule --kind cosine --steps 10000 --lr 0.1 --warmup 500 --json
+      eigencurve schedule --kind wsd --steps 1e4 --lr 0.1 --decay-steps 20% --tail 1-sqrt
       eigencurve schedule --load best.json --code lightning -o train.py
     """
     files = [path for path in output or [] if str(path) != "-"]
     form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
-    require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     settings = {
         "min_lr": min_lr, "beta": beta, "allocation": allocation, "rounding": rounding, "alpha": alpha, "r": r,
         "factor": factor, "num_intervals": num_intervals, "power": power, "pct_start": pct_start,
@@ -137,25 +150,42 @@ def schedule(
     typed = {name: text for name, text in {**lengths, "milestones": milestones}.items() if text is not None}
     if nesterov and not momentum:
         raise ValueError("--nesterov needs --momentum.")
+    sentences: list[str] = []
     if load is not None:
         if given or typed or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
             raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
-        source: ScheduleSource = replace(load_schedule(load, read(load)), momentum=momentum, nesterov=nesterov)
+        loaded = load_schedule(load, read(load))
+        source: ScheduleSource = replace(loaded, momentum=momentum_of("sgd", momentum), nesterov=nesterov)
+        if lr is not None:
+            raise ValueError("--load cannot be combined with --lr: the file holds the rates.")
+        if momentum:
+            sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
+        rates = ""
     else:
-        subject = optional_subject(spectrum, power_law, kappa, weight_decay)
         total = options.total_steps(steps, epochs, steps_per_epoch)
+        name_of_kind = kind.replace("-", "_")
+        chosen = required_subject if name_of_kind == "eigencurve" else optional_subject
+        subject = chosen(spectrum, power_law, kappa, weight_decay)
         for name, text in typed.items():
             given[name] = _steps_of(text, total) if name == "milestones" else _length(name, text, total)
         weight = weight_decay or 0.0 if subject is None else subject.weight_decay
+        optimizer = "sgd" if subject is None else optimizer_of(subject)
+        limit = None if subject is None else rate_limit(subject, optimizer, momentum, nesterov)
+        inertia = momentum_of("sgd", momentum) if optimizer == "sgd" else 0.0
         source = Recipe(
-            kind.replace("-", "_"), total, lr, subject, options.warmup_steps(warmup, total), given, weight, momentum,
-            nesterov, warmup_shape,
+            name_of_kind, total, options.rate_or_half(lr, limit), subject,
+            options.warmup_steps(warmup, total), given, weight, inertia, nesterov, warmup_shape, optimizer,
         )  # fmt: skip
+        rates = "" if limit is None else _rates_line(lr, limit)
+        if subject is not None:
+            sentences = [*doubts(subject, total if source.kind == "eigencurve" and min_lr is None else None)]
     program = snippet(code or "torch", source)
+    require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
+    warn(sentences)
     contents = [_content(source.schedule, path, program) for path in files]
     if form == "code" and any(path.suffix.lower() == ".py" for path in files):
         form = "text"  # the code is written to the file instead
-    _show(source.schedule, form, program)
+    _show(source.schedule, form, program, rates)
     for path, content in zip(files, contents, strict=True):
         write(path, content)
 
@@ -168,7 +198,14 @@ def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str
     return asked[0] if asked else "json" if to_output else "text"
 
 
-def _show(schedule: Schedule, form: str, program: str) -> None:
+def _rates_line(lr: float | None, limit: RateLimit) -> str:
+    """The rate that was chosen, or what there is to say about the given one."""
+    return options.half_rate_line(limit) if lr is None else limit.about(lr)
+
+
+def _show(schedule: Schedule, form: str, program: str, rates: str) -> None:
+    if rates and form != "text":
+        typer.echo(rates, err=True)
     if form == "json":
         show_json(schedule.to_dict())
     elif form == "csv":
@@ -176,7 +213,7 @@ def _show(schedule: Schedule, form: str, program: str) -> None:
     elif form == "code":
         typer.echo(program, nl=False)
     else:
-        typer.echo(schedule_text(schedule))
+        typer.echo("\n".join([rates] * bool(rates) + [schedule_text(schedule)]))
 
 
 def schedule_text(schedule: Schedule) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -83,7 +85,8 @@ class LazyGroup(TyperGroup):
     def invoke(self, context: Any) -> Any:
         """Run a command. Ctrl-C ends it with a one-line message; errors name the options of the command."""
         try:
-            return super().invoke(context)
+            with _warnings_as_lines():
+                return super().invoke(context)
         except (ValueError, TypeError) as error:
             if len(error.args) == 1:
                 error.args = (in_options(str(error), option_names(load(context.invoked_subcommand))),)
@@ -91,6 +94,23 @@ class LazyGroup(TyperGroup):
         except KeyboardInterrupt as interrupt:
             typer.echo(f"Interrupted. {interrupt}".strip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print Python's warnings as the command line does: one line on standard error, without the place in the code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        other = warnings.showwarning
+
+        def show(message: Any, category: Any, *place: Any) -> None:
+            if issubclass(category, UserWarning):
+                typer.echo(f"warning: {_one_line(str(message))}", err=True)
+            else:
+                other(message, category, *place)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def load(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from eigencurve import _check
 from eigencurve.planning.subject import Subject, bytes_subject, file_subject, law_subject, zoo_subject
 from eigencurve.spectrum.zoo import ZOO
 
@@ -21,7 +22,8 @@ def subject_of(word: str, weight_decay: float | None = None) -> Subject:
     if word in ZOO and not path.exists():
         return zoo_subject(word, weight_decay)
     if not path.suffix and not path.exists():
-        raise ValueError(f"{word!r} is neither a file nor a spectrum of the zoo. 'eigencurve zoo' lists the names.")
+        near = _check.suggestion(word, tuple(ZOO)) or "'eigencurve zoo' lists the names."
+        raise ValueError(f"{word!r} is neither a file nor a spectrum of the zoo. {near}")
     return file_subject(path, weight_decay)
 
 

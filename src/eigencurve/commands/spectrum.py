@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.commands import options
-from eigencurve.commands.output import require_writable, show_json, show_table, write
+from eigencurve.commands.output import require_writable, show_json, show_table, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import required_subject, subject_of
+from eigencurve.planning.doubts import doubts, exponent_doubt
 from eigencurve.planning.exports import FIGURE_SUFFIXES
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.units import TYPICAL_STEPS
@@ -138,14 +140,17 @@ def show_subject(subject: Subject, as_json: bool) -> None:
     typer.echo(f"{subject.name}, prepared with weight decay {subject.weight_decay:g}")
     if subject.about:
         typer.echo(subject.about)
-    typer.echo(str(describe_spectrum(subject.spectrum, subject.fraction_negative)))
+    typer.echo(str(describe_spectrum(subject.spectrum, subject.fraction_negative, subject.octaves)))
+    typer.echo(str(rate_limit(subject)))
     if subject.measurement is not None:
-        typer.echo(str(subject.measurement))
+        typer.echo(subject.measurement.summary)
         if subject.measurement.made_by:
             typer.echo(f"measured by: {subject.measurement.made_by}")
     for title, known in (("gradient noise", subject.noise), ("start", subject.start)):
         if known is not None:
             typer.echo(f"{title}: {known}")
+    exponent = "" if isinstance(subject.raw, PowerLaw) else exponent_doubt(subject)
+    warn([*doubts(subject), exponent] if exponent else doubts(subject))
 
 
 def convert_subject(subject: Subject, output: Path) -> None:

@@ -10,7 +10,10 @@ from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import convert_subject, show_subject
 from eigencurve.planning.subject import zoo_subject
 from eigencurve.spectrum.files import SUFFIXES
-from eigencurve.spectrum.zoo import ZOO
+from eigencurve.spectrum.zoo import ZOO, ZooSummary, zoo_summary
+
+COLUMNS = ("name", "parameters", "products", "error along one probe", "across probes", "sigma^2 (batch)", "gamma")
+UNKNOWN = "not measured"
 
 app = new_app(invoke_without_command=True)
 
@@ -19,19 +22,39 @@ app = new_app(invoke_without_command=True)
 def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
     """List, show or export the spectra that ship with the package.
 
+    The list has the errors of each schedule as the largest change of a learning rate: along one probe, over the last
+    quarter of its products; and across probes, to an estimate from another probe.
+
     \b
     Examples:
-      eigencurve zoo
+      eigencurve zoo list
       eigencurve zoo show resnet20_cifar10
       eigencurve zoo export resnet20_cifar10 spectrum.json
     """
-    if context.invoked_subcommand is not None:
-        return
+    if context.invoked_subcommand is None:
+        _show_list(as_json)
+
+
+@app.command("list")
+def list_all(as_json: options.AsJson = False) -> None:
+    """List the spectra of the zoo, like `eigencurve zoo` alone.
+
+    \b
+    Example:
+      eigencurve zoo list --json
+    """
+    _show_list(as_json)
+
+
+def _show_list(as_json: bool) -> None:
+    known = [zoo_summary(name) for name in ZOO]
     if as_json:
-        show_json([{"name": name, **vars(entry)} for name, entry in ZOO.items()])
+        show_json([vars(summary) for summary in known])
         return
-    rows = [(name, entry.network, entry.data, f"{entry.weight_decay:g}") for name, entry in ZOO.items()]
-    show_table(("name", "network", "measured on", "weight decay"), rows)
+    show_table(COLUMNS, [_row(summary) for summary in known], right=range(1, len(COLUMNS)))
+    typer.echo()
+    for summary in known:
+        typer.echo(f"{summary.name}: {summary.network}; {summary.data}; weight decay {summary.weight_decay:g}")
 
 
 @app.command()
@@ -59,3 +82,15 @@ def export(
     """
     require_writable([output], SUFFIXES, force)
     convert_subject(zoo_subject(name), output)
+
+
+def _row(summary: ZooSummary) -> list[str]:
+    noise = _text(summary.sigma2, ".3g") + ("" if summary.batch_size is None else f" ({summary.batch_size})")
+    return [
+        summary.name, _text(summary.dim, ","), _text(summary.num_products, ","), _text(summary.along, ".1%"),
+        _text(summary.across, ".1%"), noise, _text(summary.gamma, ".2f"),
+    ]  # fmt: skip
+
+
+def _text(value: float | None, form: str) -> str:
+    return UNKNOWN if value is None else format(value, form)

@@ -24,6 +24,7 @@ class ResultsPage:
         figures: Matplotlib figures to save as PNG, by file name relative to the page.
         files: Contents of further files, by file name relative to the page.
         values: Plain values for ``--json``; if empty, the text is printed instead.
+        summary: Markdown text for the terminal if the body is too long for it; if empty, the body is printed.
     """
 
     name: str
@@ -32,10 +33,15 @@ class ResultsPage:
     figures: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, bytes] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    summary: str = ""
 
     def text(self, made_by: str) -> str:
         """The whole page in Markdown; ``made_by`` is its last line (see :func:`made_by_line`)."""
         return f"# {self.title}\n\n{self.body.strip()}\n\n{made_by}\n"
+
+    def printed(self, made_by: str) -> str:
+        """The page as a terminal shows it: the summary if there is one, else the whole page."""
+        return f"# {self.title}\n\n{self.summary.strip()}\n" if self.summary else self.text(made_by)
 
     def write(self, folder: Path, made_by: str) -> list[Path]:
         """Write the page and its files below ``folder``, each atomically, and return their paths, the page first."""

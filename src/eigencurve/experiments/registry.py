@@ -61,7 +61,7 @@ CURVES = "the published training runs, curves/index.json and its logs under --da
 CHECKPOINT = "checkpoints/resnet20_cifar10.npz and cifar10_lossless_subset.npz under EIGENCURVE_DATA"
 ENTRIES = (
     Entry(
-        "demo", "not in the paper: measure a small network, make its schedule, race it against others",
+        "demo", "not in the paper: measure a small network, plan its next run, race the recommendation",
         "nothing; half a minute", "studies.demo:make",
     ),
     Entry(
@@ -146,7 +146,7 @@ ENTRIES = (
         "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
-        "resnet20-spectrum", "not in the paper: the spectrum of a trained ResNet-20 from 100 to 1,000 products",
+        "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),
     Entry(

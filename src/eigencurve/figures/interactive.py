@@ -34,8 +34,9 @@ COLOURS = PALETTE[:-1]
 DASHES = ("solid", "dash", "dashdot", "dot", "longdash", "longdashdot")
 GREY = "#808080"
 HEIGHT = 380
-# Margins in pixels. The bottom has room for the axis title and three lines of legend.
-MARGIN = {"l": 62, "r": 8, "t": 8, "b": 116}
+# Margins in pixels. The bottom has room for the axis title and the legend, which has two names a line on a phone.
+MARGIN = {"l": 62, "r": 8, "t": 8}
+AXIS_ROOM, LINE_ROOM = 54, 20.5
 # The logarithmic axis ends at this fraction of the first rate, because the last rates of a cosine are nearly zero.
 LOWEST = 1e-5
 # Fixed margins and plain labels: measuring text takes the browser several times as long.
@@ -66,7 +67,7 @@ def spectrum_chart(view: SpectrumView) -> go.Figure:
         }  # fmt: skip
         layout["xaxis"]["domain"] = [part + 0.04, 1]
         layout["yaxis"]["anchor"] = "x2"
-    return go.Figure(data=traces, layout={**layout, **_frame()})
+    return go.Figure(data=traces, layout={**layout, **_frame(2 * len(traces))})
 
 
 def rates_chart(schedules: Mapping[str, Schedule], steps_per_epoch: int, lr: float) -> go.Figure:
@@ -89,7 +90,7 @@ def rates_chart(schedules: Mapping[str, Schedule], steps_per_epoch: int, lr: flo
         "yaxis": {**PLAIN, "title": "learning rate", "rangemode": "tozero", "domain": [0.54, 1]},
         "yaxis2": {**LOG, "title": "learning rate (log)", "range": reach, "dtick": 1, "domain": [0, 0.46]},
     }
-    return go.Figure(data=[*upper, *lower], layout={**layout, **_frame(height=2 * HEIGHT - 100)})
+    return go.Figure(data=[*upper, *lower], layout={**layout, **_frame(len(upper), height=2 * HEIGHT - 100)})
 
 
 def losses_chart(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
@@ -103,7 +104,7 @@ def losses_chart(view: LossView, steps_per_epoch: int, axis: str) -> go.Figure:
         "xaxis": {**PLAIN, "title": "epoch", "type": axis},
         "yaxis": {**LOG, "title": "expected loss", "range": _loss_range(view)},
     }
-    return go.Figure(data=[*bounds, *lines], layout={**layout, **_frame()})
+    return go.Figure(data=[*bounds, *lines], layout={**layout, **_frame(len(bounds) + len(lines))})
 
 
 def fit_chart(curves: Sequence[FittedCurve]) -> go.Figure:
@@ -120,7 +121,7 @@ def fit_chart(curves: Sequence[FittedCurve]) -> go.Figure:
         lines.append(_numbered_line(place, curve.name, curve.steps, curve.fitted, "step %{x:,}<br>fit %{y:.4f}"))
     reach = loss_range([(curve.steps, curve.losses) for curve in curves])
     layout = {"xaxis": STEPS, "yaxis": {**PLAIN, "title": "loss", "range": list(reach)}}
-    return go.Figure(data=[*dots, *lines], layout={**layout, **_frame()})
+    return go.Figure(data=[*dots, *lines], layout={**layout, **_frame(len(lines))})
 
 
 def forecasts_chart(predictions: Mapping[str, Prediction]) -> go.Figure:
@@ -133,7 +134,7 @@ def forecasts_chart(predictions: Mapping[str, Prediction]) -> go.Figure:
         "xaxis": STEPS,
         "yaxis": {**PLAIN, "title": "forecast loss", "range": list(band_range(predictions))},
     }
-    return go.Figure(data=[*bands, *lines], layout={**layout, **_frame()})
+    return go.Figure(data=[*bands, *lines], layout={**layout, **_frame(len(lines))})
 
 
 def schedules_chart(schedules: Mapping[str, Schedule]) -> go.Figure:
@@ -148,7 +149,7 @@ def schedules_chart(schedules: Mapping[str, Schedule]) -> go.Figure:
         "xaxis": STEPS,
         "yaxis": {**PLAIN, "title": "learning rate", "rangemode": "tozero"},
     }
-    return go.Figure(data=lines, layout={**layout, **_frame()})
+    return go.Figure(data=lines, layout={**layout, **_frame(len(lines))})
 
 
 def style_of(name: str) -> dict[str, Any]:
@@ -242,12 +243,19 @@ def _loss_range(view: LossView) -> list[float]:
     return [math.log10(max(float(shown.min()), 1e-12 * top)) - 0.1, math.log10(top) + 0.1]
 
 
-def _frame(height: int = HEIGHT) -> dict[str, Any]:
-    """Layout that fits a phone: legend below, small margins. Zoomed axes stay zoomed while a slider moves."""
+def _frame(num_names: int, height: int = HEIGHT) -> dict[str, Any]:
+    """Layout that fits a phone: legend below, small margins. Zoomed axes stay zoomed while a slider moves.
+
+    Args:
+        num_names: Number of names in the legend.
+        height: Height of the figure with three lines of legend.
+    """
+    room = LINE_ROOM * max(-(-num_names // 2), 1)
+    whole = height + room - 3 * LINE_ROOM
     return {
-        "height": height,
-        "margin": MARGIN,
-        "legend": {"orientation": "h", "yanchor": "top", "yref": "container", "y": 62 / height, "x": 0},
+        "height": whole,
+        "margin": {**MARGIN, "b": AXIS_ROOM + room},
+        "legend": {"orientation": "h", "yanchor": "top", "yref": "container", "y": room / whole, "x": 0},
         "hovermode": "closest",
         "bargap": 0,
         "uirevision": "kept",

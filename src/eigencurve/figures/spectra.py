@@ -11,7 +11,7 @@ from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import COLOURS, style
 from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.groups import group
-from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
+from eigencurve.spectrum.power_law import PowerLaw, fitted_law
 from eigencurve.spectrum.spectrum import Spectrum
 
 
@@ -89,7 +89,7 @@ def draw_negative(axes: Any, subject: Subject) -> None:
 def _draw_law(axes: Any, subject: Subject) -> None:
     if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
         return
-    law = fit_power_law(subject.prepared)
+    law = fitted_law(subject.prepared)
     groups = group(law)
     middle = groups.lower * np.sqrt(2)
     axes.plot(middle, groups.share, label=f"power law, exponent {law.alpha:.2f}", linewidth=1.4, **style(2))

@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._threads import on_one_blas_thread
 from eigencurve.forecast.forecast import Forecast
 from eigencurve.forecast.law import EXPONENT, Law
 from eigencurve.forecast.logged import logged_range
@@ -58,6 +59,7 @@ class Curve:
     log_ratio: float
 
 
+@on_one_blas_thread
 def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GAMMAS) -> Forecast:
     r"""Fit the noisy quadratic to logged runs, to forecast the loss of other schedules.
 

@@ -76,6 +76,9 @@ class ForecastRow:
     behind_high: float
     beyond: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"ForecastRow({self.name}, loss={self.loss:.4f}, {self.low:.4f} to {self.high:.4f})"
+
 
 @dataclass(frozen=True)
 class ForecastTable:
@@ -104,6 +107,9 @@ class ForecastTable:
         ]
         notes = sorted({sentence for row in self.rows for sentence in row.beyond})
         return "\n".join([head, *lines, *(f"* {note}" for note in notes)])
+
+    def __repr__(self) -> str:
+        return f"ForecastTable({', '.join(row.name for row in self.rows)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

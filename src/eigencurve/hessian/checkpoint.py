@@ -75,6 +75,15 @@ class SavedRun:
         return len(self.finished), len(self.fields["alphas"])
 
 
+def saved_steps(path: str | os.PathLike[str]) -> int:
+    """The number of steps in a checkpoint, of all probes; 0 if the file does not exist or cannot be read."""
+    try:
+        fields = read_arrays(Path(path).read_bytes())
+        return int(fields["lengths"].sum()) + len(fields["alphas"])
+    except (OSError, ArchiveError, KeyError, TypeError):
+        return 0
+
+
 @contextmanager
 def reserved(path: str | os.PathLike[str] | None, function: str, is_main_process: bool) -> Iterator[None]:
     """Keep the checkpoint for this process until the block ends.

@@ -59,6 +59,9 @@ class DistributedOperator:
         self.space.require(type(self).__name__, "vector", vector, self.dtype, self.device)
         return self._mean(self.operator(self._whole(vector)))
 
+    def __repr__(self) -> str:
+        return f"DistributedOperator({self.operator!r})"
+
     def preconditioned_by(self, preconditioner: Optimizer | Diagonal) -> PreconditionedOperator:
         """Return this operator in the metric of an adaptive optimizer; see :meth:`HessianOperator.preconditioned_by`.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import time
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, 
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
-from eigencurve.hessian.probe_error import probe_error
+from eigencurve.hessian.probe_error import distance_between, probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
 from eigencurve.hessian.settings import FUNCTION, EstimateSettings, seed_of
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
@@ -51,12 +52,16 @@ class SpectrumEstimate(MeasurementRecord):
         weight_decay, total_steps: Settings of the schedule behind ``octaves``, ``moved`` and ``across``.
         seconds: Duration in seconds; after a resume, the time since the resume.
         counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
-        across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|.
+        across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|,
+            predicted from the standard errors of the octaves.
+        between: Largest |ln f/g| between the schedules of single probes, measured; NaN with one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
     """
 
     spectrum: Spectrum
     plan: MemoryPlan
+
+    __repr__ = MeasurementRecord.__repr__
 
     def measurement(self, made_by: str = "") -> MeasurementRecord:
         """The record that :func:`eigencurve.save_spectrum` stores with the spectrum."""
@@ -94,7 +99,8 @@ def estimate_spectrum(
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
         seed: Seed of the probes. The same seed gives the same result.
         settle: Stop once the schedule has moved by less than this over the last quarter of the steps, measured as the
-            largest |ln f'/f|. None always takes ``num_steps`` steps.
+            largest |ln f'/f|. None always takes ``num_steps`` steps. This is the error along one probe; ``across`` of
+            the result is the error across probes, which more probes reduce and more steps usually do not.
         weight_decay: Weight decay of the run that the schedule is for.
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
@@ -124,7 +130,9 @@ def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> Spect
         shown = settings.progress and operator.is_main_process
         with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
             runs = loop.run(advance)
-    return _summary(runs, loop, time.monotonic() - started)
+            estimate = _summary(runs, loop, time.monotonic() - started)
+            advance(estimate.num_products, lambda: _note(estimate.moved, estimate.across))
+    return estimate
 
 
 def schedule_of(estimate: SpectrumEstimate, lr: float, min_lr: float | None = None, beta: float = 2.0) -> Eigencurve:
@@ -192,8 +200,11 @@ class _ProbeLoop:
         done = sum(len(other.alphas) for other in self.finished)
         while True:
             k = len(run.alphas)
-            if first and k in compared and self._decide(np.array(run.alphas), np.array(run.betas), run.exact):
-                break
+            if first and k in compared:
+                if self._decide(np.array(run.alphas), np.array(run.betas), run.exact):
+                    break
+                if self.settings.settle is not None:
+                    advance(done + k, lambda: self._errors_so_far(run))
             if run.exact or k >= limit:
                 break
             run.step()
@@ -219,6 +230,12 @@ class _ProbeLoop:
         self.reason = "settled" if settled else "num_steps"
         return settled
 
+    def _errors_so_far(self, run: Recurrence) -> str:
+        probe = self.settling.sharpened(np.array(run.alphas), np.array(run.betas))
+        settings = self.settings
+        across = probe_error([probe], settings.weight_decay, settings.total_steps, self.operator.dim)
+        return _note(self.moved, across)
+
     def _save_interrupted(self, run: Recurrence) -> str:
         """Save if the state is consistent, and return the message for the user."""
         done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
@@ -229,6 +246,11 @@ class _ProbeLoop:
             self.output.save(self.finished, run)
         saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
         return f"{done}; {saved}. Call estimate_spectrum again with the same arguments to resume."
+
+
+def _note(along: float, across: float) -> str:
+    """The errors of the schedule along one probe and across probes, short enough for the progress bar."""
+    return f"{'along ?' if math.isinf(along) else f'along {along:.1%}'}, across {across:.1%}"
 
 
 def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> SpectrumEstimate:
@@ -257,6 +279,7 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         seconds=seconds,
         counted=_distinct(probes),
         across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
+        between=distance_between(probes, settings.weight_decay, settings.total_steps),
         preconditioner=getattr(loop.operator, "preconditioner", ""),
     )
 

@@ -18,9 +18,12 @@ MODES = ("eval", "train", "keep")
 
 @contextmanager
 def undisturbed(
-    model: nn.Module, mode: str, seed: int, generators: Sequence[torch.Generator], device: torch.device
+    model: nn.Module, mode: str, seed: int | None, generators: Sequence[torch.Generator], device: torch.device
 ) -> Iterator[None]:
     """Run a block with ``model`` in ``mode`` and all random states set to ``seed``, then restore everything.
+
+    With ``seed=None``, random states are left alone: a backward pass draws no random numbers, and recomputed
+    activations restore the state of their forward pass.
 
     Restored, also after an exception, are the training flag of each module, the buffers (the block works on copies),
     and the states of ``generators`` and of the global generators of torch, NumPy and Python. The block records
@@ -29,7 +32,8 @@ def undisturbed(
     with ExitStack() as stack:
         stack.enter_context(_mode(model, mode))
         stack.enter_context(_copied_buffers(model))
-        stack.enter_context(_random_states(seed, generators, device))
+        if seed is not None:
+            stack.enter_context(_random_states(seed, generators, device))
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         yield

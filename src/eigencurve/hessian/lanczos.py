@@ -70,6 +70,11 @@ class LanczosRun:
         """Number of products of the run."""
         return len(self.alphas)
 
+    def __repr__(self) -> str:
+        return (
+            f"LanczosRun({len(self.alphas)} steps, {self.num_distinct} distinct nodes{', exact' if self.exact else ''})"
+        )
+
 
 class Recurrence:
     r"""A Lanczos run in progress.

@@ -87,6 +87,9 @@ class MatvecOperator:
         # Copy, because the result may be the argument itself or a buffer that the next call overwrites.
         return torch.from_numpy(np.array(self._product(vector), dtype=_numpy(self.dtype)))
 
+    def __repr__(self) -> str:
+        return f"MatvecOperator({self.dim:,} dimensions)"
+
     def preconditioned_by(self, diagonal: Tensor | np.ndarray[Any, Any]) -> PreconditionedOperator:
         """Return this operator in the metric of a positive diagonal matrix P, P^(-1/2) H P^(-1/2).
 

@@ -102,6 +102,9 @@ class CurvatureOperator(ABC):
         whole_space(self.dim).require(type(self).__name__, "vector", vector, self.dtype, self.device)
         return self.fresh_product(vector, SEED, rebuild=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.dim:,} parameters, {self.num_examples:,} examples)"
+
     def fresh_product(self, vector: Tensor, seed: int, rebuild: bool = True, step: float | None = None) -> Tensor:
         """The product with all random states set to ``seed`` first and, by default, with a new graph.
 
@@ -110,7 +113,8 @@ class CurvatureOperator(ABC):
         if rebuild:
             self._cached = None
         self._step = self.difference_step if step is None else step
-        with undisturbed(self.model, self.mode, seed, self._generators, self.device):
+        drawn = None if self._graph_is_kept() else seed
+        with undisturbed(self.model, self.mode, drawn, self._generators, self.device):
             try:
                 return self._sum(vector)
             except (RuntimeError, NotImplementedError) as error:
@@ -220,14 +224,15 @@ class CurvatureOperator(ABC):
         """Build the graphs of one microbatch and return v -> Hv on it."""
 
     def _sum(self, vector: Tensor) -> Tensor:
-        total = torch.zeros_like(vector)
-        parts, slots = self._parts(vector), self._parts(total)
+        parts, total = self._parts(vector), None
         with twice_differentiable_kernels(self._plain_kernels, self.device):
             for index, (size, batch) in enumerate(self._batches):
-                product = self._product_on(batch, index)
-                for slot, part in zip(slots, product(parts), strict=True):
-                    slot.add_(part, alpha=size / self.num_examples)
-        return total
+                piece = torch.cat([part.reshape(-1) for part in self._product_on(batch, index)(parts)])
+                if self.num_pieces == 1:
+                    return piece
+                piece *= size / self.num_examples
+                total = piece if total is None else total.add_(piece)
+        return torch.zeros_like(vector) if total is None else total
 
     def _parts(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector in the parameters' shapes."""
@@ -240,11 +245,16 @@ class CurvatureOperator(ABC):
             return difference_product(lambda: self._gradient(batch, index), self._parameters, self._step)
         if self.num_pieces > 1:
             return self._linearise(batch, index)
-        state = [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
-        if self._cached is None or self._cached[0] != state:
+        if self._cached is None or not self._graph_is_kept():
             self._cached = None  # free the old graph before building the new one
-            self._cached = (state, self._linearise(batch, index))
+            self._cached = (self._parameter_state(), self._linearise(batch, index))
         return self._cached[1]
+
+    def _graph_is_kept(self) -> bool:
+        return self._cached is not None and self._cached[0] == self._parameter_state()
+
+    def _parameter_state(self) -> list[tuple[int, int]]:
+        return [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
 
     def _loss(self, batch: Any, index: int) -> Tensor:
         outputs = self._objective.outputs(self.model, batch)

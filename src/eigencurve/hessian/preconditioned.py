@@ -93,6 +93,9 @@ class PreconditionedOperator:
         product = self._scale * self.operator(self.transform_gradient(vector))
         return product if self._added is None else product.addcmul_(self._added, vector)
 
+    def __repr__(self) -> str:
+        return f"PreconditionedOperator({self.operator!r}, {self.preconditioner})"
+
     def transform_gradient(self, gradient: Tensor) -> Tensor:
         """P^(-1/2) g: a gradient, or a sample of gradient noise, in the coordinates x = P^(1/2) w."""
         return self._scale * self._vector("gradient", gradient)

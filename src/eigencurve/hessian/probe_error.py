@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -43,3 +45,14 @@ def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: i
         return log_curve(Spectrum(eigenvalues, np.where(counted, weights, rest)), weight_decay, total_steps)
 
     return float(np.median([np.abs(redrawn_curve() - redrawn_curve()).max() for _ in range(NUM_PAIRS)]))
+
+
+def distance_between(probes: Sequence[Sharpened], weight_decay: float, total_steps: int) -> float:
+    """Largest |ln f/g| between the schedules f and g of two single probes; NaN if there is only one.
+
+    It is the measured counterpart of :func:`probe_error` for one probe.
+    """
+    if len(probes) < 2:
+        return math.nan
+    curves = [log_curve(probe.spectrum, weight_decay, total_steps) for probe in probes]
+    return max(float(np.abs(first - second).max()) for first, second in combinations(curves, 2))

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-Advance = Callable[[int], None]
+
+class Advance(Protocol):
+    """Report progress."""
+
+    def __call__(self, done: int, note: Callable[[], str] | None = None) -> None:
+        """Show the number of steps done, and a note in front of the bar. A hidden bar does not compute the note."""
 
 
 class ProductsPerSecond(ProgressColumn):
@@ -25,17 +31,26 @@ class ProductsPerSecond(ProgressColumn):
 def progress_bar(shown: bool, total: int, title: str, console: Console | None = None) -> Iterator[Advance]:
     """Show a progress bar on standard error, with products per second and the time left.
 
-    Call the yielded function with the number of steps done. Nothing is shown unless ``shown`` is true and standard
-    error is a terminal.
+    Call the yielded function with the number of steps done, and with a note to show in front of the bar. Nothing is
+    shown unless ``shown`` is true and standard error is a terminal.
     """
     screen = Console(stderr=True) if console is None else console
     if not (shown and screen.is_terminal):
-        yield lambda _done: None
+        yield _ignore
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), ProductsPerSecond(), TimeRemainingColumn()
+        TextColumn("{task.description}"), BarColumn(bar_width=15), MofNCompleteColumn(), ProductsPerSecond(),
+        TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=screen) as bar:
         screen.print(title, highlight=False)
         task = bar.add_task("Lanczos", total=total)
-        yield lambda done: bar.update(task, completed=done)
+
+        def advance(done: int, note: Callable[[], str] | None = None) -> None:
+            bar.update(task, completed=done, description=None if note is None else note())
+
+        yield advance
+
+
+def _ignore(done: int, note: Callable[[], str] | None = None) -> None:
+    """Report progress to nobody."""

@@ -9,7 +9,7 @@ import torch
 
 from eigencurve._arrays import Array
 from eigencurve.hessian.lanczos import make_run, without_copies
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.sampling import sampled_steps
 from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count
 from eigencurve.spectrum.spectrum import Spectrum, prepare
@@ -99,7 +99,7 @@ def log_curve(spectrum: Spectrum, weight_decay: float, total_steps: int) -> Arra
     prepared, steps = prepare(spectrum, weight_decay), sampled_steps(total_steps, NUM_POINTS)
     if prepared.mu == prepared.L:
         return np.zeros(len(steps))
-    return np.asarray(np.log(eigencurve(prepared, total_steps, lr=1.0)(steps)))
+    return np.asarray(np.log(curve_of(prepared, total_steps, lr=1.0)(steps)))
 
 
 def _key(alphas: Array, betas: Array) -> bytes:

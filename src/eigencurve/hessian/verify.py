@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # The seed that every product starts from, and another one that must give the same product.
 SEED = 2110_14109
 OTHER_SEED = SEED + 1
+# A sum over the batch with a penalty, or with batch norm, differs from the sum of its halves by less than this share of
+# the difference between that sum and their mean.
+NEARLY_SUM = 0.25
 # Relative differences that rounding explains.
 TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
@@ -82,7 +85,13 @@ def _require_mean(operator: Verified) -> None:
     if abs(whole - total) <= allowed:
         got = f"a sum: {whole:.4g} for a batch, and {mean:.4g} on average for its halves"
         _check.refuse(_name(operator), "loss_fn", "the mean over the batch", got, "Use reduction='mean'.")
-    if operator.is_split:
+    if abs(whole - total) <= NEARLY_SUM * abs(total - mean):
+        warnings.warn(
+            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the losses of its halves add up to "
+            f"{total:.4g}, so 'loss_fn' seems to be a sum over the batch. Use its mean (reduction='mean').",
+            stacklevel=4,
+        )
+    elif operator.is_split:
         warnings.warn(
             f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the mean of its halves {mean:.4g}, so the "
             "matrix depends on 'microbatch'. If the loss is a mean over something else than rows, pass 'count'; "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.settings import describe_settings
 
 SOURCES = ("measured", "fitted", "given", "assumed")
 
@@ -35,6 +36,9 @@ class PlanRow:
     behind: float
     behind_low: float
     behind_high: float
+
+    def __repr__(self) -> str:
+        return f"PlanRow({self.name}, behind={self.behind:+.2%}, {type(self.schedule).__name__})"
 
 
 @dataclass(frozen=True)
@@ -131,20 +135,32 @@ class Plan:
 
 
 def _row_fields(row: PlanRow) -> Mapping[str, Any]:
-    return {**vars(row), "schedule": row.schedule.to_dict()}
+    return {**vars(row), "settings": describe_settings(row.schedule), "schedule": row.schedule.to_dict()}
 
 
 def _table_lines(table: tuple[PlanRow, ...]) -> list[str]:
-    width = max(8, *(len(row.name) for row in table))
-    head = f"{'schedule':<{width}} {'peak lr':>9} {'loss':>10} {'behind':>9} {'interval':>21}"
-    return [head, *(_table_line(row, width) for row in table)]
+    """The table with aligned columns; the losses are left out if none is known."""
+    columns = [["schedule", *(row.name for row in table)]]
+    columns.append(["peak lr", *(f"{row.schedule.values().max():.3g}" for row in table)])
+    if any(row.loss is not None for row in table):
+        columns.append(["loss", *(_loss(row.loss) for row in table)])
+    columns.append(["behind", *(f"{row.behind:+.2%}" for row in table)])
+    columns.append(["interval", *(_span(row) for row in table)])
+    widths = [max(map(len, column)) for column in columns]
+    settings = ["settings", *(describe_settings(row.schedule) for row in table)]
+    lines = []
+    for (name, *numbers), what in zip(zip(*columns, strict=True), settings, strict=True):
+        cells = [name.ljust(widths[0]), *(text.rjust(w) for text, w in zip(numbers, widths[1:], strict=True)), what]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
-def _table_line(row: PlanRow, width: int) -> str:
-    loss = "-" if row.loss is None else f"{row.loss:.4g}" if row.loss < 1 else f"{row.loss:.4f}"
-    span = f"{row.behind_low:+.2%} to {row.behind_high:+.2%}" if row.behind_high > row.behind_low else "-"
-    peak = float(row.schedule.values().max())
-    return f"{row.name:<{width}} {peak:>9.3g} {loss:>10} {row.behind:>+9.2%} {span:>21}"
+def _loss(loss: float | None) -> str:
+    return "-" if loss is None else f"{loss:.4g}" if loss < 1 else f"{loss:.4f}"
+
+
+def _span(row: PlanRow) -> str:
+    return f"{row.behind_low:+.2%} to {row.behind_high:+.2%}" if row.behind_high > row.behind_low else "-"
 
 
 def _input_lines(inputs: tuple[PlanInput, ...]) -> list[str]:

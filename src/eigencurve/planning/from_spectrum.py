@@ -9,21 +9,22 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
+from eigencurve.planning.doubts import settling_doubt
 from eigencurve.planning.inputs import Inputs, quadratic_of
+from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import cosine, linear
 from eigencurve.schedules.compose import after_warmup
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.practical import elastic_step
 from eigencurve.schedules.wsd import wsd
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes
-from eigencurve.theory.optimal import Search, search
+from eigencurve.theory.optimal import QUICK, Search, search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.stability import stable_rate_formula
 from eigencurve.theory.tuning import best_scale, rescaled, tune
 
 SEARCHED = "numerical optimum"
@@ -93,7 +94,8 @@ def plan_from_subject(
     scenarios = [_scenario(problem.nodes, candidates, factor, limit) for factor in _factors(inputs)]
     regrets = {name: _mean_regret(scenarios, name) for name in candidates}
     name = next(name for name in SIMPLEST if name in regrets and regrets[name] <= min(regrets.values()) + CLOSE)
-    rates = _rates(problem, candidates[name], limit, unit, momentum, nesterov)
+    stable = rate_limit(subject, optimizer, momentum, nesterov)
+    rates = _rates(problem, candidates[name], limit, unit, stable)
     chosen = candidates[name]
     if lr is not None:
         rates, chosen = replace(rates, best=lr), rescaled(chosen, lr / unit / peak_rate(chosen))
@@ -101,9 +103,9 @@ def plan_from_subject(
     rows = _rows(scenarios, candidates, name, unit, warmup_steps)
     gap = None if found.gap is None else scenarios[0].losses[name] / (found.lower_bound or np.inf) - 1
     return Plan(
-        _verdict(name, schedule, rates, rows, lr, subject, inputs, gap), name, schedule, rates, rows,
+        _verdict(name, schedule, rates, rows, lr, subject, inputs, gap, stable), name, schedule, rates, rows,
         _inputs(subject, inputs, total_steps, optimizer, momentum, lr, scenarios), gap,
-        _notes(subject, inputs, rates, lr), optimizer, 0.0 if optimizer != "sgd" else momentum,
+        _notes(subject, inputs), optimizer, 0.0 if optimizer != "sgd" else momentum,
         subject.weight_decay,
     )  # fmt: skip
 
@@ -120,8 +122,8 @@ def _candidates(
         "elastic step": elastic_step(steps, limit),
     }
     if subject.spectrum.kappa > 1:
-        usual["eigencurve"] = eigencurve(subject.prepared, steps, limit)
-    found = search(evaluator, subject.spectrum, steps, limit)
+        usual["eigencurve"] = curve_of(subject.prepared, steps, limit)
+    found = search(evaluator, subject.spectrum, steps, limit, QUICK)
     return {**{name: tune(evaluator, f, limit) for name, f in usual.items()}, SEARCHED: found.schedule}, found
 
 
@@ -134,6 +136,8 @@ def _mean_regret(scenarios: list[Scenario], name: str) -> float:
 def _scenario(nodes: Nodes, candidates: Mapping[str, Schedule], factor: float, limit: float) -> Scenario:
     evaluator = BlockEvaluator(replace(nodes, noise=factor * nodes.noise))
     losses = {name: evaluator.loss(schedule) for name, schedule in candidates.items()}
+    if factor == 1:  # the candidates are tuned for this noise
+        return Scenario(factor, losses, min(losses.values()))
     tuned = min(_tuned_loss(evaluator, schedule, limit) for schedule in candidates.values())
     return Scenario(factor, losses, min(tuned, *losses.values()))
 
@@ -152,17 +156,14 @@ def _factors(inputs: Inputs) -> list[float]:
     return [1.0, max(off, MEASURED_FACTOR), 1 / max(off, MEASURED_FACTOR)]
 
 
-def _rates(
-    problem: NoisyQuadratic, schedule: Schedule, limit: float, unit: float, momentum: float, nesterov: bool
-) -> RateRange:
+def _rates(problem: NoisyQuadratic, schedule: Schedule, limit: float, unit: float, stable: RateLimit) -> RateRange:
     """The peak rates whose loss is within 5 % of the best one."""
     evaluator, peak = BlockEvaluator(problem.nodes), peak_rate(schedule)
     scales = np.append(FRACTIONS[peak * FRACTIONS <= limit], [1.0, limit / peak])
     losses = evaluator.scaled_losses(schedule)(scales)
     good = scales[losses <= (1 + NEARLY_BEST) * losses.min()]
-    formula = "of Adam" if unit != 1 else stable_rate_formula(momentum, nesterov)
     low, high = float(good.min()) * peak * unit, float(good.max()) * peak * unit
-    return RateRange(peak * unit, low, high, f"the limit of stability {formula} is {problem.stable_rate * unit:.3g}")
+    return RateRange(peak * unit, low, high, f"the largest stable rate is {stable.formula} = {stable.rate:.3g}")
 
 
 def _rows(
@@ -185,6 +186,7 @@ def _verdict(
     subject: Subject,
     inputs: Inputs,
     gap: float | None,
+    stable: RateLimit,
 ) -> str:
     short = subject.spectrum.kappa / schedule.total_steps
     why = f"Your run is {short:,.0f} times shorter than the condition number: " if short >= SHORT else ""
@@ -197,16 +199,18 @@ def _verdict(
     second = f"In expected loss, {', '.join(listed[:-1])} and {listed[-1]}{proof}."
     good = f"{rates.low:.2g} to {rates.high:.2g}"
     if lr is None:
-        return f"{first} {second} Use a peak rate of {rates.best:.3g} ({good} is as good): {rates.limit}."
+        others = "" if f"{rates.low:.2g}" == f"{rates.high:.2g}" else f" ({good} is as good)"
+        return f"{first} {second} Use a peak rate of {rates.best:.3g}{others}; {rates.limit}."
     where = "within" if rates.low <= lr <= rates.high else "above" if lr > rates.high else "below"
-    third = f"Your peak rate {lr:g} is {where} the range {good} that suits this spectrum: {rates.limit}."
-    return f"{first} {second} {third}"
+    third = f"Your peak rate {lr:g} is {where} the range {good} that suits this spectrum"
+    return f"{first} {second} {third}: {rates.limit if stable.allows(lr) else stable.about(lr)}."
 
 
 def _compared(row: PlanRow) -> str:
     if abs(row.behind) < 0.0005:
         return f"{row.name} is as good"
-    span = f" ({100 * row.behind_low:+.0f} to {100 * row.behind_high:+.0f} %)"
+    digits = 1 if max(abs(row.behind_low), abs(row.behind_high)) < 0.02 else 0
+    span = f" ({100 * row.behind_low:+.{digits}f} to {100 * row.behind_high:+.{digits}f} %)"
     return f"{row.name} is {100 * abs(row.behind):.1f} % {'worse' if row.behind > 0 else 'better'}{span}"
 
 
@@ -249,19 +253,11 @@ def _effect(scenarios: list[Scenario]) -> str:
     return f"ten times larger: {winners[1]} is best; ten times smaller: {winners[2]}"
 
 
-def _notes(subject: Subject, inputs: Inputs, rates: RateRange, lr: float | None) -> tuple[str, ...]:
+def _notes(subject: Subject, inputs: Inputs) -> tuple[str, ...]:
     notes = []
     if inputs.noise_source == "assumed":
         notes.append("The gradient noise is assumed. Measure it with `eigencurve estimate --noise`.")
     if inputs.start_source == "assumed":
-        notes.append("The start is assumed. Measure it with `estimate_start`, from a run that you have.")
-    if lr is not None and lr > rates.high:
-        notes.append(
-            f"{lr:g} is {lr / rates.high:.3g} times the largest rate that suits this spectrum; networks often tolerate "
-            "that, the quadratic model does not."
-        )
-    known = subject.measurement
-    if known is not None and known.reason == "num_steps":
-        moved = f"the schedule still moved by {100 * known.moved:.0f} %"
-        notes.append(f"The spectrum has not settled: {moved}. Measure with more steps.")
-    return tuple(notes)
+        notes.append("The start is assumed. Measure it from a finished run with `eigencurve estimate --start-state`.")
+    unsettled = settling_doubt(subject)
+    return tuple([*notes, unsettled] if unsettled else notes)

@@ -14,11 +14,12 @@ from eigencurve.forecast.forecast import Forecast
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.planning.answer import Plan
-from eigencurve.planning.evidence import USUAL_RATES
+from eigencurve.planning.doubts import metric_doubt
 from eigencurve.planning.from_evidence import plan_from_evidence
 from eigencurve.planning.from_runs import plan_from_forecast
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import OPTIMIZERS, metric_of, momentum_of, optimizer_of
 from eigencurve.planning.subject import Subject, file_subject, zoo_subject
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.noise import NoiseEstimate
@@ -27,16 +28,13 @@ from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO
 
-OPTIMIZERS = tuple(USUAL_RATES)
 SPECTRUM_SUFFIXES = (".npz", ".json", ".txt")
-# β₁ of Adam, which its heavy ball uses.
-BETA1 = 0.9
 
 
 def plan(
     *sources: Any,
     total_steps: Steps,
-    optimizer: str = "sgd",
+    optimizer: str | None = None,
     lr: float | None = None,
     max_lr: float | None = None,
     warmup_steps: int | None = None,
@@ -59,9 +57,12 @@ def plan(
             - nothing: published evidence;
             - a spectrum: the name of one in the zoo, the path of a file, a :class:`Spectrum`, a :class:`PowerLaw`, or
               the result of ``estimate_spectrum``;
+            - the Hessian of a model, such as ``HessianOperator(model, loss_fn, batches)``: its spectrum and its
+              gradient noise are measured first;
             - logged runs: one or more paths of logs, or :class:`LoggedRun`, or a :class:`Forecast`.
         total_steps: Number of steps T of the run, including the warmup.
-        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``.
+        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``. By default SGD, or the optimizer in whose metric the spectrum
+            was measured.
         lr: Peak rate that you want to use. By default it is part of the answer.
         max_lr: Highest rate allowed.
         warmup_steps: Length of the warmup. By default that of the logs, or none with a spectrum.
@@ -71,7 +72,7 @@ def plan(
         noise: Gradient noise σ² of every direction, or the result of ``estimate_noise``. By default that of the file.
         initial_error: Initial error of every direction, or the result of ``estimate_start``. By default that of the
             file.
-        batch_size: Batch size of the run, to rescale measured noise.
+        batch_size: Batch size of the run, to measure the noise of a model, or to rescale measured noise.
 
     Returns:
         The :class:`~eigencurve.planning.answer.Plan`: ``verdict``, ``schedule``, ``table`` and ``inputs``.
@@ -81,13 +82,14 @@ def plan(
         TypeError: A source is of none of these kinds.
     """
     steps = whole_steps("plan", "total_steps", total_steps, minimum=2)
-    _check.choice("plan", "optimizer", optimizer, OPTIMIZERS)
+    if optimizer is not None:
+        _check.choice("plan", "optimizer", optimizer, OPTIMIZERS)
     rate = None if lr is None else _check.positive("plan", "lr", lr)
     rise = None if warmup_steps is None else _check.whole("plan", "warmup_steps", warmup_steps, minimum=0)
     if rise is not None and rise >= steps:
         _check.refuse("plan", "warmup_steps", f"< total_steps = {steps}", rise)
     if not sources:
-        return plan_from_evidence(steps, optimizer, rate, rise)
+        return _marked(plan_from_evidence(steps, optimizer or "sgd", rate, rise), optimizer, momentum)
     if are_logs(sources):
         _require_one_rate(lr, max_lr)
         forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
@@ -95,18 +97,35 @@ def plan(
     if len(sources) > 1:
         remedy = "Pass several logs, or one spectrum."
         _check.refuse("plan", "sources", "one spectrum", f"{len(sources)} sources", remedy)
-    subject = _with_measured(_subject(sources[0], weight_decay), noise, initial_error)
-    _require_metric(subject, optimizer)
+    if is_operator(sources[0]):
+        from eigencurve.planning.from_operator import operator_subject  # imports PyTorch
+
+        known = operator_subject(sources[0], steps, weight_decay, batch_size, measure_noise=noise is None)
+        batch_size = None
+    else:
+        known = _subject(sources[0], weight_decay)
+    subject = _with_measured(known, noise, initial_error)
+    name = optimizer_of(subject) if optimizer is None else optimizer
+    if doubt := metric_doubt(subject, name):
+        _check.refuse("plan", "optimizer", "that of the spectrum", name, doubt)
+    if nesterov and name != "sgd":
+        _check.refuse("plan", "nesterov", "left out for Adam", nesterov)
     given = noise if isinstance(noise, float | int) else None
     start = initial_error if isinstance(initial_error, float | int) else None
     inputs = inputs_of(subject, given, start, batch_size)
-    inertia = (0.0 if optimizer == "sgd" else BETA1) if momentum is None else momentum
-    return plan_from_subject(subject, steps, optimizer, inputs, inertia, nesterov, rate, max_lr, rise or 0)
+    inertia = momentum_of(name, momentum)
+    answer = plan_from_subject(subject, steps, name, inputs, inertia, nesterov, rate, max_lr, rise or 0)
+    return _marked(answer, metric_of(subject) or optimizer, momentum)
 
 
 def are_logs(sources: Sequence[Any]) -> bool:
     """Whether all of ``sources`` are logged runs, or paths of their logs."""
     return all(_is_run(source) for source in sources)
+
+
+def is_operator(source: Any) -> bool:
+    """Whether ``source`` is an operator of :mod:`eigencurve.hessian`."""
+    return callable(source) and hasattr(source, "dim") and hasattr(source, "fingerprint")
 
 
 def _is_run(source: Any) -> bool:
@@ -115,6 +134,8 @@ def _is_run(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike) or str(source) in ZOO:
         return False
     path = Path(source)
+    if not path.suffix and not path.exists():  # a wrong name of the zoo
+        return False
     return path.is_dir() or path.name == "trainer_state.json" or path.suffix not in SPECTRUM_SUFFIXES
 
 
@@ -127,7 +148,9 @@ def _subject(source: Any, weight_decay: float | None) -> Subject:
         return source
     if isinstance(source, str | os.PathLike):
         name = str(source)
-        return zoo_subject(name, weight_decay) if name in ZOO else file_subject(Path(source), weight_decay)
+        if name in ZOO or not (Path(source).suffix or Path(source).exists()):
+            return zoo_subject(name, weight_decay)
+        return file_subject(Path(source), weight_decay)
     if isinstance(source, PowerLaw):
         return Subject(f"power law, exponent {source.alpha:g}", source, weight_decay or 0.0)
     if isinstance(source, Spectrum):
@@ -147,14 +170,11 @@ def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:
     return replace(subject, noise=known_noise, start=known_start)
 
 
-def _require_metric(subject: Subject, optimizer: str) -> None:
-    """Refuse a spectrum that was measured in the metric of another optimizer."""
-    metric = subject.measurement.preconditioner if subject.measurement is not None else ""
-    if optimizer != "sgd" and not metric and not isinstance(subject.raw, PowerLaw):
-        remedy = "Measure with --optimizer-state, or pass the logs of two runs instead."
-        _check.refuse("plan", "optimizer", "sgd for a spectrum of the plain Hessian", optimizer, remedy)
-    if optimizer == "sgd" and metric:
-        _check.refuse("plan", "optimizer", f"{metric.lower()}, in whose metric the spectrum was measured", optimizer)
+def _marked(answer: Plan, optimizer: str | None, momentum: float | None) -> Plan:
+    """``answer`` with the optimizer and its momentum marked as assumed if nobody gave them."""
+    unknown = {*(("optimizer",) if optimizer is None else ()), *(("momentum", "beta1") if momentum is None else ())}
+    inputs = (replace(known, source="assumed") if known.name in unknown else known for known in answer.inputs)
+    return replace(answer, inputs=tuple(inputs))
 
 
 def _require_one_rate(lr: float | None, max_lr: float | None) -> None:

@@ -12,7 +12,7 @@ from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.spectrum.groups import extra_term, octave_index
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -52,7 +52,7 @@ def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> Spectr
     mu = min(spectrum.mu for spectrum in prepared.values())
     found = {name: _octave_shares(mu, spectrum) for name, spectrum in prepared.items()}
     num = max(map(len, found.values()))
-    curves = {name: eigencurve(subject.prepared, total_steps, lr=1.0) for name, subject in subjects.items()}
+    curves = {name: curve_of(subject.prepared, total_steps, lr=1.0) for name, subject in subjects.items()}
     return SpectrumComparison(
         names=tuple(subjects),
         lower=mu * 2.0 ** np.arange(float(num)),

@@ -68,6 +68,9 @@ class Subject:
             return 0.0
         return float(self.raw.weights[self.raw.eigenvalues < 0].sum())
 
+    def __repr__(self) -> str:
+        return f"Subject({self.name!r}, {self.raw!r}, weight_decay={self.weight_decay:g})"
+
 
 def zoo_subject(name: str, weight_decay: float | None = None) -> Subject:
     """A spectrum of the zoo. The weight decay defaults to the one it was measured with."""

@@ -57,16 +57,40 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Markup:
     return tag("dl", *rows)
 
 
-def table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> Markup:
-    """Build a table. The first ``text_columns`` columns hold text, the others numbers. Wide tables scroll."""
+def with_commands(text: str) -> list[str]:
+    """The parts of ``text``; those in backticks become code.
+
+    >>> with_commands("Run `make`.")
+    ['Run ', '<code>make</code>', '.']
+    """
+    return [tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`"))]
+
+
+def table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    text_columns: int = 1,
+    marked: int | None = None,
+) -> Markup:
+    """Build a table. Wide tables scroll.
+
+    Args:
+        caption: Text above the table.
+        columns: Names of the columns.
+        rows: Cells of every row.
+        text_columns: Number of columns that hold text; the others, on the right, hold numbers.
+        marked: Place of a row to emphasise.
+    """
     head = tag("tr", *(tag("th", name, scope="col", class_=_align(i, text_columns)) for i, name in enumerate(columns)))
     body = [
         tag(
             "tr",
             tag("th", row[0], scope="row"),
             *(tag("td", cell, class_=_align(i, text_columns)) for i, cell in enumerate(row[1:], start=1)),
+            **({"class_": "marked"} if place == marked else {}),
         )
-        for row in rows
+        for place, row in enumerate(rows)
     ]
     whole = tag("table", tag("caption", caption), tag("thead", head), tag("tbody", *body))
     return tag("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
@@ -87,22 +111,33 @@ def code_block(text: str) -> Markup:
     return tag("pre", tag("code", text), tabindex="0")
 
 
-def page(title: str, intro: Sequence[Markup], sections: Sequence[Section]) -> str:
-    """Build the HTML document."""
-    names = _anchors(sections)
-    links = [tag("li", tag("a", section.title, href=f"#{name}")) for section, name in zip(sections, names, strict=True)]
+def page(title: str, intro: Sequence[Markup], sections: Sequence[Section], lead: Section | None = None) -> str:
+    """Build the HTML document.
+
+    Args:
+        title: Title of the page.
+        intro: Paragraphs under the title.
+        sections: Sections, listed in the contents.
+        lead: Section above the contents, if there is one.
+    """
+    leads = [] if lead is None else [lead]
+    names = _anchors([*leads, *sections])
+    first = [_section(section, name) for section, name in zip(leads, names[: len(leads)], strict=True)]
+    named = list(zip(sections, names[len(leads) :], strict=True))
+    links = [tag("li", tag("a", section.title, href=f"#{name}")) for section, name in named]
     contents = tag("nav", tag("ul", *links), aria_label="Contents") if len(sections) > 1 else Markup("")
-    parts = [
-        tag("section", tag("h2", section.title, id=name), *section.blocks, aria_labelledby=name)
-        for section, name in zip(sections, names, strict=True)
-    ]
+    parts = [_section(section, name) for section, name in named]
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{html.escape(title)}</title><style>{_style()}</style>"
     )
-    body = tag("header", tag("h1", title), *intro) + contents + tag("main", *parts)
+    body = tag("header", tag("h1", title), *intro) + tag("main", *first, contents, *parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
+
+
+def _section(section: Section, name: str) -> Markup:
+    return tag("section", tag("h2", section.title, id=name), *section.blocks, aria_labelledby=name)
 
 
 def _style() -> str:

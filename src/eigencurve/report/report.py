@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eigencurve import _check
+from eigencurve.planning.answer import Plan
 from eigencurve.planning.comparison import compare_schedules
 from eigencurve.planning.inputs import Inputs
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Section, paragraph
 from eigencurve.report.page import page as build_page
 from eigencurve.report.runs import Panel
 from eigencurve.report.sections.comparison import comparison_section
+from eigencurve.report.sections.plan import plan_section
 from eigencurve.report.sections.runs import runs_section
 from eigencurve.report.sections.schedule import schedule_section
 from eigencurve.report.sections.settings import settings_section
@@ -45,6 +48,7 @@ def report_page(
     comparison: ComparisonSettings | None = None,
     panels: Sequence[Panel] = (),
     command: str = "",
+    plan: Plan | None = None,
 ) -> str:
     """Build the report as a self-contained HTML page.
 
@@ -53,6 +57,7 @@ def report_page(
         comparison: Problem on which to compare schedules, or None to omit the comparison.
         panels: Finished runs, from :func:`eigencurve.report.runs.panels_of`.
         command: Command line that created the page, to be shown on it.
+        plan: Answer to which schedule the run should use; the page opens with it.
     """
     if recipe is None and not panels:
         _check.refuse("report_page", "panels", "finished runs if there is no recipe", "none")
@@ -67,20 +72,24 @@ def report_page(
     if panels:
         sections.append(runs_section(panels))
     sections.append(settings_section(settings, origin_here()))
-    return build_page(title, [paragraph(_intro(recipe))], sections)
+    if plan is None:
+        return build_page(title, [paragraph(_intro(recipe))], sections)
+    return build_page(title, [], sections, lead=plan_section(plan))
 
 
 def _recipe_sections(recipe: Recipe, comparison: ComparisonSettings | None) -> list[Section]:
     subject = recipe.subject
     if subject is None:
         return [schedule_section(recipe)]
-    parts = [spectrum_section(subject), schedule_section(recipe)]
+    limit = rate_limit(subject, None, recipe.momentum or None, recipe.nesterov)
+    parts = [spectrum_section(subject, limit), schedule_section(recipe, limit)]
     if comparison is not None:
         c = comparison
         compared = compare_schedules(
             subject, recipe.total_steps, c.inputs, c.momentum, c.nesterov, max_lr=c.max_lr, best=c.best
         )
-        parts.append(comparison_section(subject, compared, c.inputs, recipe.lr, c.momentum, c.nesterov))
+        plain = rate_limit(subject, "sgd", c.momentum, c.nesterov)
+        parts.append(comparison_section(compared, c.inputs, plain, recipe.lr, c.momentum, c.nesterov))
     return parts
 
 

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import socket
 import sqlite3
 import time
@@ -23,6 +24,8 @@ VERSION = 1
 LEASE_SECONDS = 3600.0
 # Seconds to wait for a lock, and what SQLite's codes mean to the user.
 TIMEOUT = 60.0
+# SQLite's files next to the store need this much; with less, it calls a full disk an I/O error.
+LITTLE_SPACE = 64 << 10
 FORBIDDEN = (sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
 REASONS = {
     sqlite3.SQLITE_FULL: "the disk is full",
@@ -281,6 +284,8 @@ def _translated(path: Path) -> Iterator[None]:
         code = _code(error)
         if code in FORBIDDEN:
             raise StoreError(f"Store: {path} cannot be written or opened ({error}). Check its permissions.") from error
+        if code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < LITTLE_SPACE:
+            code = sqlite3.SQLITE_FULL
         if code in REASONS:
             raise StoreError(f"Store: {path}: {REASONS[code]} ({error}). Finished runs are kept.") from error
         is_foreign = code == sqlite3.SQLITE_NOTADB

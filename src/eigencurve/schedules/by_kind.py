@@ -10,16 +10,16 @@ from eigencurve import _check
 from eigencurve.schedules import classic, decays, practical
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import warmup
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.one_cycle import one_cycle
 from eigencurve.schedules.wsd import wsd, wsd_cycles
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 
-FACTORIES: dict[str, Callable[..., Schedule]] = {
+FACTORIES: dict[str, Callable[..., Schedule]] = {"eigencurve": curve_of} | {
     factory.__name__: factory
     for factory in (
-        eigencurve, classic.constant, classic.cosine, practical.cosine_power, practical.elastic_step,
+        classic.constant, classic.cosine, practical.cosine_power, practical.elastic_step,
         classic.exponential, classic.hold_then_decay, decays.inverse_sqrt, classic.inverse_time, classic.linear,
         classic.multistep, one_cycle, decays.polynomial, decays.rex, classic.step_decay, wsd, wsd_cycles,
     )

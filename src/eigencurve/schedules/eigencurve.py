@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -19,6 +20,9 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 ALLOCATIONS = ("sqrt", "optimal")
 ROUNDINGS = ("exact", "released")
+# A run this many times shorter than the condition number is too short for its curve if the last rate is still at least
+# this fraction of the first.
+FAR_SHORTER, HARDLY_DECAYED = 10.0, 0.8
 # Number of cells of ln λ for the limit beta = 1. A power law with more groups than this is sampled at as many nodes.
 NUM_CELLS = 4096
 
@@ -106,6 +110,9 @@ def eigencurve(
         ValueError: An argument is out of range, the spectrum has κ = 1, or with ``"released"`` there are fewer steps
             than groups.
 
+    Warns:
+        UserWarning: The run is so much shorter than κ that the rate hardly decays; see :func:`decay_doubt`.
+
     Reference: arXiv:2110.14109, Eq. (eta_t), (delta) and Appendix "Basic Settings".
 
     >>> from eigencurve import Spectrum
@@ -114,6 +121,34 @@ def eigencurve(
     array([1.        , 0.8       , 0.66666667, 0.57142857, 0.5       ,
            0.4       , 0.33333333])
     """
+    curve = curve_of(spectrum, total_steps, lr, min_lr, beta, allocation, rounding)
+    if doubt := decay_doubt(curve, spectrum.kappa):
+        warnings.warn(f"eigencurve: {doubt}", stacklevel=2)
+    return curve
+
+
+def decay_doubt(curve: Eigencurve, kappa: float) -> str:
+    """A warning with its remedy if a run is so short that its curve hardly decays, else an empty string."""
+    last, steps = curve(curve.total_steps - 1) / curve.lr, curve.total_steps
+    if curve.min_lr is not None or FAR_SHORTER * steps > kappa or last < HARDLY_DECAYED:
+        return ""
+    return (
+        f"The run of {steps:,} steps is {kappa / steps:,.0f} times shorter than the condition number, so its "
+        f"Eigencurve schedule only falls to {100 * last:.0f} % of its first rate. "
+        "Set a final rate (min_lr), or ask `plan`."
+    )
+
+
+def curve_of(
+    spectrum: Spectrum | PowerLaw,
+    total_steps: Steps,
+    lr: float,
+    min_lr: float | None = None,
+    beta: float = 2.0,
+    allocation: str = "sqrt",
+    rounding: str = "exact",
+) -> Eigencurve:
+    """The schedule of :func:`eigencurve`, without its warning."""
     steps = whole_steps("eigencurve", "total_steps", total_steps, minimum=1)
     _check.choice("eigencurve", "allocation", allocation, ALLOCATIONS)
     _check.choice("eigencurve", "rounding", rounding, ROUNDINGS)

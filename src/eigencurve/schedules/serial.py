@@ -51,7 +51,11 @@ def _arguments(cls: type[Schedule], given: dict[str, Any]) -> dict[str, Any]:
     wrong = sorted((set(given) - {f.name for f in known}) | (needed - set(given)))
     if wrong:
         _check.refuse(
-            "schedule_from_dict", "settings", f"exactly those of {cls.kind!r}", sorted(given), f"See {wrong}."
+            "schedule_from_dict",
+            "settings",
+            f"exactly those of {cls.kind!r}",
+            sorted(given),
+            f"See {_check.shown(wrong)}.",
         )
     return {name: _value(value) for name, value in given.items()}
 

@@ -52,10 +52,9 @@ def counted_nodes(nodes: Array, weights: Array, residuals: Array, dim: int) -> B
 
 def nearest_nodes(nodes: Array, eigenvalues: Array) -> BoolArray:
     """Which of the sorted ``nodes`` are the nearest ones to known eigenvalues."""
-    places = np.clip(np.searchsorted(nodes, eigenvalues), 1, max(len(nodes) - 1, 1))
-    places -= eigenvalues - nodes[places - 1] < nodes[np.minimum(places, len(nodes) - 1)] - eigenvalues
+    middles = nodes[1:] / 2 + nodes[:-1] / 2
     found = np.zeros(len(nodes), dtype=bool)
-    found[places] = True
+    found[np.searchsorted(middles, eigenvalues, side="right")] = True
     return found
 
 

@@ -6,10 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from eigencurve._arrays import Array, frozen
 from eigencurve.spectrum.groups import Groups, extra_term, group
 from eigencurve.spectrum.likelihood import exponent_and_error
 
 if TYPE_CHECKING:
+    from eigencurve.spectrum.measurement import OctaveShares
     from eigencurve.spectrum.spectrum import Spectrum
 
 BAR_WIDTH = 40
@@ -26,6 +30,7 @@ class SpectrumDescription:
         fraction_negative: Share of negative eigenvalues before :func:`prepare`.
         octaves: Non-empty groups for β = 2.
         extra_term: (Σ √s_i)² / d.
+        errors: Standard error of the share of each octave, if it was measured.
         exponent, exponent_error: Maximum-likelihood exponent of a power law and its standard error; None if nearly
             all eigenvalues are equal.
     """
@@ -40,6 +45,7 @@ class SpectrumDescription:
     extra_term: float
     exponent: float | None
     exponent_error: float | None
+    errors: Array | None = None
 
     def __str__(self) -> str:
         return "\n".join([*self._facts(), "share per octave [mu 2^i, mu 2^(i+1))", *self._bars()])
@@ -61,16 +67,32 @@ class SpectrumDescription:
         return [f"{name:<19} {value}" for name, value in rows]
 
     def _bars(self) -> list[str]:
-        largest = float(self.octaves.share.max())
+        octaves, largest = self.octaves, float(self.octaves.share.max())
+        errors = [""] * len(octaves.index) if self.errors is None else [f" +- {error:.1e}" for error in self.errors]
         return [
-            f"  {i:>3}  from {lower:<9.3g} {share:>9.3e}  "
+            f"  {i:>3}  from {lower:<9.3g} {share:>9.3e}{error}  "
             + "#" * max(1, round(BAR_WIDTH * math.sqrt(share / largest)))
-            for i, lower, share in zip(self.octaves.index, self.octaves.lower, self.octaves.share, strict=True)
+            for i, lower, share, error in zip(octaves.index, octaves.lower, octaves.share, errors, strict=True)
         ]
 
+    def __repr__(self) -> str:
+        return (
+            f"SpectrumDescription({self.num_nodes:,} nodes, kappa={self.kappa:.4g}, {len(self.octaves.index)} octaves)"
+        )
 
-def describe_spectrum(prepared: Spectrum, fraction_negative: float) -> SpectrumDescription:
-    """Describe a positive spectrum; the bars of the printed table are proportional to √s_i."""
+
+def describe_spectrum(
+    prepared: Spectrum, fraction_negative: float, measured: OctaveShares | None = None
+) -> SpectrumDescription:
+    """Describe a positive spectrum; the bars of the printed table are proportional to √s_i.
+
+    Args:
+        prepared: Spectrum.
+        fraction_negative: Share of negative eigenvalues before it was prepared.
+        measured: Octave shares with their standard errors, if they were measured for the same weight decay.
+    """
+    octaves = group(prepared, beta=2.0)
+    known = {} if measured is None else dict(zip(measured.index.tolist(), measured.error.tolist(), strict=True))
     count = len(prepared) if prepared.dim is None else prepared.dim
     law = exponent_and_error(prepared.eigenvalues, prepared.weights, count)
     return SpectrumDescription(
@@ -80,8 +102,9 @@ def describe_spectrum(prepared: Spectrum, fraction_negative: float) -> SpectrumD
         L=prepared.L,
         kappa=prepared.kappa,
         fraction_negative=fraction_negative,
-        octaves=group(prepared, beta=2.0),
+        octaves=octaves,
         extra_term=extra_term(prepared, beta=2.0),
         exponent=None if law is None else law[0],
         exponent_error=None if law is None else law[1],
+        errors=None if measured is None else frozen(np.array([known.get(i, 0.0) for i in octaves.index.tolist()])),
     )

@@ -13,6 +13,7 @@ import json
 import operator
 import os
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,8 +126,14 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
         FileNotFoundError: The file does not exist.
         ValueError: The file is empty, damaged, of another kind, or holds an invalid value (for a text file, the message
             names the line). Pickled objects are never loaded.
+
+    Warns:
+        UserWarning: The file says that its measurement has not settled.
     """
-    return _load("load_spectrum", Path(path)).spectrum
+    file = _load("load_spectrum", Path(path))
+    if file.measurement is not None and file.measurement.doubt:
+        warnings.warn(f"load_spectrum: {path}: {file.measurement.doubt}", stacklevel=2)
+    return file.spectrum
 
 
 def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:

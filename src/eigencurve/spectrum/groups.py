@@ -52,6 +52,9 @@ class Groups:
     def __len__(self) -> int:
         return len(self.index)
 
+    def __repr__(self) -> str:
+        return f"Groups({len(self.index)} groups from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False)
 class LogDensity:
@@ -72,6 +75,10 @@ class LogDensity:
         slope = PchipInterpolator(self.edges, self.cumulative).derivative()
         inside = (np.asarray(u) >= self.edges[0]) & (np.asarray(u) <= self.edges[-1])
         return np.where(inside, np.maximum(slope(np.clip(u, self.edges[0], self.edges[-1])), 0.0), 0.0)
+
+    def __repr__(self) -> str:
+        low, high = np.exp(self.edges[[0, -1]])
+        return f"LogDensity({len(self.edges) - 1} cells from {low:.4g} to {high:.4g})"
 
 
 def octave_index(eigenvalues: float | Array, mu: float, beta: float = 2.0) -> IntArray:
@@ -141,12 +148,13 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
     depends on where the weight is, not on how many eigenvalues represent it.
 
     Raises:
-        ValueError: All eigenvalues are equal (κ = 1).
+        ValueError: All eigenvalues are equal (κ = 1), apart from rounding.
     """
     require_positive("log_density", spectrum)
     span = math.log(spectrum.L / spectrum.mu)
     if span <= EDGE_TOLERANCE:
-        _check.refuse("log_density", "spectrum", "of condition number kappa > 1", spectrum.L / spectrum.mu)
+        need = f"of condition number kappa > 1 + {EDGE_TOLERANCE:g}"
+        _check.refuse("log_density", "spectrum", need, spectrum.L / spectrum.mu)
     num_cells = max(2, math.ceil(span / math.log(2) * CELLS_PER_OCTAVE - EDGE_TOLERANCE))
     heights = np.linspace(0.0, span, num_cells + 1)
     if isinstance(spectrum, LogMeasure):

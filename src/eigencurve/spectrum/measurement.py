@@ -12,6 +12,8 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray, frozen
 
 REASONS = ("settled", "num_steps", "exact")
+# A spectrum whose schedule still moved by more than this has not settled.
+UNSETTLED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,9 @@ class OctaveShares:
         rows = zip(self.index, self.lower, self.share, self.error, strict=True)
         return "\n".join(f"  {i:>3}  from {low:<9.3g} {share:>9.3e} +- {error:.1e}" for i, low, share, error in rows)
 
+    def __repr__(self) -> str:
+        return f"OctaveShares({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False)
 class MeasurementRecord:
@@ -49,10 +54,12 @@ class MeasurementRecord:
         moved: Change of the schedule over the last quarter of the steps, as the largest |ln f'/f|.
         weight_decay, total_steps: Weight decay and number of training steps for which ``octaves``, ``moved`` and
             ``across`` hold.
-        seconds: Duration of the measurement.
+        seconds: Duration of the measurement; 0 if unknown.
         made_by: Command and versions, or an empty string if unknown.
         counted: Eigenvalues that were found one by one; each has weight 1/d, without sampling error.
-        across: Typical distance between the schedules of two probes, as the largest |ln f/g|; NaN if unknown.
+        across: Typical distance between the schedules of two such measurements with other probes, as the largest
+            |ln f/g|, predicted from the standard errors of the octaves; NaN if unknown.
+        between: Largest |ln f/g| between the schedules of single probes of this measurement; NaN with one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian
             or Gauss-Newton matrix itself.
     """
@@ -72,32 +79,71 @@ class MeasurementRecord:
     made_by: str = ""
     counted: Array = field(default_factory=lambda: frozen(np.zeros(0)))
     across: float = math.nan
+    between: float = math.nan
     preconditioner: str = ""
+
+    @property
+    def num_probes(self) -> int:
+        """Number of random probes."""
+        return len(self.alphas)
+
+    @property
+    def errors(self) -> str:
+        """The error of the schedule along one probe and across probes, in one line."""
+        along = "along one probe unknown" if math.isinf(self.moved) else f"along one probe {self.moved:.2%}"
+        across = "across probes unknown" if math.isnan(self.across) else f"across probes {self.across:.2%}"
+        return f"{along}, {across}"
 
     @property
     def why(self) -> str:
         """The reason for stopping, as a sentence."""
         return {
             "settled": f"the schedule changed by {self.moved:.2%} over the last quarter of the steps",
-            "num_steps": f"all steps were used; the schedule still changed by {self.moved:.2%} over the last quarter",
+            "num_steps": "all steps were used; "
+            + (
+                f"the schedule still changed by {self.moved:.2%} over the last quarter"
+                if math.isfinite(self.moved)
+                else "too few to tell how much the schedule still changes"
+            ),
             "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
         }[self.reason]
+
+    @property
+    def doubt(self) -> str:
+        """A warning with its remedy if the spectrum has not settled, else an empty string."""
+        if self.reason != "num_steps" or self.moved <= UNSETTLED:
+            return ""
+        known = math.isfinite(self.moved)
+        moved = f"the schedule still moved by {100 * self.moved:.0f} %" if known else "too few to tell"
+        return f"The spectrum has not settled ({self.num_products} products, {moved}): measure it with more steps."
 
     @property
     def _sampling(self) -> str:
         if math.isnan(self.across):
             return ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
-        return f"{counted}another probe would change the schedule by about {self.across:.2%}\n"
+        another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
+        between = "" if math.isnan(self.between) else f"; single probes differ by up to {self.between:.2%}"
+        return f"{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        probes = f", {self.num_probes} probes" if self.num_probes > 1 else ""
+        counted = f", {len(self.counted)} counted" if len(self.counted) else ""
+        return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
+
+    @property
+    def summary(self) -> str:
+        """How the spectrum was measured, without the shares of the octaves."""
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
         return (
-            f"{metric}{self.num_products} products in {self.seconds:.1f} s, {self.num_distinct} distinct nodes\n"
+            f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
             f"{self._sampling}"
-            f"share per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
-        )
+        ).rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.summary}\nshare per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
 
 
 def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
@@ -113,7 +159,7 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "reason": measurement.reason, "moved": measurement.moved if math.isfinite(measurement.moved) else -1.0,
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
         "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
-        "across": -1.0 if math.isnan(measurement.across) else measurement.across,
+        "across": _number(measurement.across), "between": _number(measurement.between),
         "preconditioner": measurement.preconditioner,
     }  # fmt: skip
 
@@ -141,8 +187,9 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
-        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last three
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last four
         across=_known(fields.get("across", -1.0)),
+        between=_known(fields.get("between", -1.0)),
         preconditioner=str(fields.get("preconditioner", "")),
     )
 
@@ -152,6 +199,11 @@ def _octaves(fields: Mapping[str, Any]) -> OctaveShares:
     if len({len(column) for column in columns}) > 1:
         raise ValueError("the columns of the octaves have different lengths")
     return OctaveShares(columns[0].astype(np.int64), *columns[1:])
+
+
+def _number(value: float) -> float:
+    """A number, or -1 if it is unknown; JSON has no NaN."""
+    return -1.0 if math.isnan(value) else value
 
 
 def _known(value: Any) -> float:

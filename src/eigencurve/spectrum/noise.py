@@ -55,6 +55,9 @@ class OctaveNoise:
             for i, low, num, level, error in rows
         )
 
+    def __repr__(self) -> str:
+        return f"OctaveNoise({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoiseEstimate:
@@ -82,7 +85,7 @@ class NoiseEstimate:
         num_samples: Number of sign vectors.
         num_products: Number of Hessian-vector products.
         num_examples: Number of examples m that the noise was measured on.
-        seconds: Duration of the measurement.
+        seconds: Duration of the measurement; 0 if unknown.
     """
 
     octaves: OctaveNoise
@@ -147,6 +150,7 @@ class NoiseEstimate:
         return f"critical batch size: {size:.3g} +- {size * error / self.gradient_curvature:.1g} examples"
 
     def __str__(self) -> str:
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         samples = f"{self.num_samples} sign vector{'s' if self.num_samples > 1 else ''}"
         law = (
             "the exponent of C ~ H^gamma is unknown: too few octaves with enough signal"
@@ -154,12 +158,17 @@ class NoiseEstimate:
             else f"C ~ H^gamma with gamma = {self.exponent:.2f} +- {self.exponent_error:.2f}"
         )
         return (
-            f"{self.num_products} products in {self.seconds:.1f} s, {samples}, {self.num_examples} examples\n"
+            f"{self.num_products} products{duration}, {samples}, {self.num_examples} examples\n"
             f"sigma^2 = {self.sigma2:.3e} +- {self.sigma2_error:.1e} for batches of {self.batch_size}; {law}\n"
             f"tr C = {self.trace:.3e} for one example, {self.trace / self.batch_size:.3e} for a batch; "
             f"tr(HC) = {self.trace_hc:.3e}\n"
             f"{self._critical}\n"
             f"noise per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"NoiseEstimate(sigma2={self.sigma2:.4g}, batch_size={self.batch_size}, {len(self.octaves.index)} octaves)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,9 @@ from eigencurve._arrays import Array
 from eigencurve.spectrum.groups import require_positive
 from eigencurve.spectrum.likelihood import exponent_and_error
 from eigencurve.spectrum.spectrum import Spectrum
+
+# A law that is further than this from the distribution of a spectrum does not describe it.
+MISFIT = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,16 @@ class PowerLaw:
         """The condition number κ = L/μ."""
         return self.L / self.mu
 
+    @property
+    def doubt(self) -> str:
+        """A warning with its remedy if the law was fitted to a spectrum that it does not describe, else empty."""
+        if self.distance is None or self.distance <= MISFIT:
+            return ""
+        return (
+            f"No power law fits the spectrum: that of exponent {self.alpha:.3g} is off by up to "
+            f"{100 * self.distance:.0f} % of the eigenvalues. Build the schedule from the spectrum itself."
+        )
+
     def cumulative(self, eigenvalues: float | Array) -> Array:
         r"""The share of eigenvalues up to λ.
 
@@ -75,7 +89,8 @@ class PowerLaw:
         eigenvalues = np.geomspace(self.mu, self.L, count)
         middles = np.sqrt(eigenvalues[1:] * eigenvalues[:-1])
         below = np.concatenate(([0.0], self.cumulative(middles), [1.0]))
-        return Spectrum(eigenvalues, np.diff(below), dim)
+        # Where F is flat, rounding may make it fall by the last digit.
+        return Spectrum(eigenvalues, np.diff(np.maximum.accumulate(below)), dim)
 
 
 def fit_power_law(spectrum: Spectrum) -> PowerLaw:
@@ -88,10 +103,21 @@ def fit_power_law(spectrum: Spectrum) -> PowerLaw:
     Raises:
         ValueError: The spectrum is not positive, or all or nearly all eigenvalues are equal.
 
+    Warns:
+        UserWarning: The law is further than 0.1 from the distribution of the spectrum, so its exponent means little.
+
     >>> law = fit_power_law(PowerLaw(1.5, 1e-3, 10.0).spectrum(num=2000))
     >>> round(law.alpha, 3)
     1.5
     """
+    law = fitted_law(spectrum)
+    if law.doubt:
+        warnings.warn(f"fit_power_law: {law.doubt}", stacklevel=2)
+    return law
+
+
+def fitted_law(spectrum: Spectrum) -> PowerLaw:
+    """The law of :func:`fit_power_law`, without its warning."""
     require_positive("fit_power_law", spectrum)
     count = len(spectrum) if spectrum.dim is None else spectrum.dim
     fitted = exponent_and_error(spectrum.eigenvalues, spectrum.weights, count)

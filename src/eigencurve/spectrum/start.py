@@ -44,6 +44,9 @@ class OctaveStart:
             for i, low, num, level, error in rows
         )
 
+    def __repr__(self) -> str:
+        return f"OctaveStart({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StartEstimate:
@@ -80,6 +83,9 @@ class StartEstimate:
             f"excess loss of the start on the quadratic: {self.loss:.3e}\n"
             f"initial error per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
         )
+
+    def __repr__(self) -> str:
+        return f"StartEstimate(loss={self.loss:.4g}, from the {self.source}, {len(self.octaves.index)} octaves)"
 
 
 def start_fields(start: StartEstimate) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,44 +14,87 @@ from eigencurve.spectrum.spectrum import Spectrum
 
 @dataclass(frozen=True)
 class ZooEntry:
-    """The network and data that a shipped spectrum was measured on."""
+    """The network and data that a shipped spectrum was measured on.
+
+    Attributes:
+        network: The network and its training.
+        data: The loss whose Hessian was measured.
+        weight_decay: Weight decay of the training, which the spectrum is sharpened for.
+        num_products: Number of Hessian-vector products, for a file that does not record it.
+        moved: Change of the schedule over the last quarter of the products, for a file that does not record it.
+    """
 
     network: str
     data: str
     weight_decay: float
+    num_products: int | None = None
+    moved: float | None = None
+
+
+@dataclass(frozen=True)
+class ZooSummary:
+    """What is known about a shipped spectrum. None is not measured.
+
+    Attributes:
+        name: Name in the zoo.
+        network, data, weight_decay: See :class:`ZooEntry`.
+        dim: Number of parameters.
+        num_products: Number of Hessian-vector products of all probes.
+        num_counted: Number of eigenvalues that were found one by one; see :mod:`eigencurve.spectrum.counting`.
+        along: Error of the schedule along one probe: the largest |ln f'/f| over the last quarter of the products.
+        across: Error of the schedule across probes: the typical largest |ln f/g| to an estimate from other probes.
+        sigma2, batch_size: Gradient noise σ² for batches of that size; see
+            :class:`eigencurve.spectrum.noise.NoiseEstimate`.
+        gamma: Exponent γ in C ∝ H^γ of the covariance C of the gradient noise.
+    """
+
+    name: str
+    network: str
+    data: str
+    weight_decay: float
+    dim: int | None
+    num_products: int | None
+    num_counted: int | None
+    along: float | None
+    across: float | None
+    sigma2: float | None
+    batch_size: int | None
+    gamma: float | None
 
 
 # The narrow networks and the transformer are those of results/noise.md at the end of their training, with their noise.
 # The unshrunk ResNet-18 is from results/spectra-unshrunk.md and has no measured noise.
 ZOO = {
     "resnet20_cifar10": ZooEntry(
-        network="ResNet-20, 272,474 parameters, trained to 92 % test accuracy, in eval mode",
+        network="ResNet-20, trained to 92 % test accuracy, in eval mode",
         data="the mean loss on 200 training images of CIFAR-10",
         weight_decay=5e-4,
     ),
     "resnet18_cifar10": ZooEntry(
-        network="ResNet-18, 11,173,962 parameters, barely trained: 2 epochs, 33 % test accuracy, in eval mode",
-        data="the mean loss on 32 of 2,560 training images of CIFAR-10, 60 products, not settled (8.7 %)",
+        network="ResNet-18, barely trained: 2 epochs, 33 % test accuracy, in eval mode",
+        data="the mean loss on 32 of 2,560 training images of CIFAR-10, not settled",
         weight_decay=5e-4,
+        num_products=60,
+        moved=0.087,
     ),
     "resnet18_cifar10_narrow8": ZooEntry(
-        network="ResNet-18 with 1/8 of its widths, 176,402 parameters, 2,000 steps, 73 % test accuracy, in eval mode",
-        data="the mean loss on 128 of 25,600 training images of CIFAR-10, 100 products",
+        network="ResNet-18 with 1/8 of its widths, 2,000 steps, 73 % test accuracy, in eval mode",
+        data="the mean loss on 128 of 25,600 training images of CIFAR-10",
         weight_decay=5e-4,
     ),
     "googlenet_cifar10_narrow16": ZooEntry(
-        network="GoogLeNet with 1/16 of its widths, 26,319 parameters, 1,000 steps, 61 % test accuracy, in eval mode",
-        data="the mean loss on 64 of 12,800 training images of CIFAR-10, 100 products",
+        network="GoogLeNet with 1/16 of its widths, 1,000 steps, 61 % test accuracy, in eval mode",
+        data="the mean loss on 64 of 12,800 training images of CIFAR-10",
         weight_decay=5e-4,
     ),
     "vgg16_cifar10_narrow8": ZooEntry(
-        network="VGG16 with 1/8 of its widths, 532,690 parameters, 2,000 steps, 64 % test accuracy, in eval mode",
-        data="the mean loss on 256 of 25,600 training images of CIFAR-10, 100 products",
+        network="VGG16 with 1/8 of its widths, 2,000 steps, 64 % test accuracy, in eval mode",
+        data="the mean loss on 256 of 25,600 training images of CIFAR-10",
         weight_decay=5e-4,
     ),
     "transformer_ptb_adamw": ZooEntry(
-        network="byte transformer, 282,720 parameters, 1,950 steps of AdamW, 1.43 nats per byte, in AdamW's metric",
-        data="the mean loss on 16 windows of 128 bytes of Penn Treebank's validation text, 100 products",
+        network="byte transformer, 1,950 steps of AdamW, 1.43 nats per byte, in AdamW's metric",
+        data="the mean loss on 16 windows of 128 bytes of Penn Treebank's validation text",
         weight_decay=0.1,
     ),
 }
@@ -76,3 +120,31 @@ def zoo_file(name: str) -> SpectrumFile:
     _check.choice("zoo_spectrum", "name", name, tuple(ZOO))
     content = files("eigencurve.spectrum").joinpath("zoo_data", f"{name}.npz").read_bytes()
     return parse_spectrum(content, ".npz", Path(f"{name}.npz"))
+
+
+def zoo_summary(name: str) -> ZooSummary:
+    """Summarise a shipped spectrum: its size, the cost and the errors of its measurement, and its gradient noise.
+
+    >>> zoo_summary("resnet20_cifar10").dim
+    272474
+    """
+    file, entry = zoo_file(name), ZOO[name]
+    record, noise = file.measurement, file.noise
+    return ZooSummary(
+        name=name,
+        network=entry.network,
+        data=entry.data,
+        weight_decay=entry.weight_decay,
+        dim=file.spectrum.dim,
+        num_products=entry.num_products if record is None else record.num_products,
+        num_counted=None if record is None else len(record.counted),
+        along=entry.moved if record is None else _finite(record.moved),
+        across=None if record is None else _finite(record.across),
+        sigma2=None if noise is None else noise.sigma2,
+        batch_size=None if noise is None else noise.batch_size,
+        gamma=None if noise is None else _finite(noise.exponent),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
+from eigencurve.planning.answer import Plan
+from eigencurve.planning.doubts import length_doubt, metric_doubt, settling_doubt
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
+from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.loss_view import LossRow, LossView, loss_view
+from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import SavedSchedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.planning.spectrum_view import SpectrumView, spectrum_view
 from eigencurve.planning.subject import Subject
 from eigencurve.studio import texts
-from eigencurve.studio.background import Searches
+from eigencurve.studio.background import Answers, best_schedule
 from eigencurve.studio.controls import axis_control, controls, framework_control, read_address, unchanged
-from eigencurve.studio.elements import download_buttons, show_chart
+from eigencurve.studio.elements import about_rate, download_buttons, show_chart
 from eigencurve.studio.forecast_page import forecast_page
 from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
+from eigencurve.studio.verdict import POLL_SECONDS, spectrum_plan, verdict
 from eigencurve.studio.view import CurvesView, curves_view, problem_of
+from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
-from eigencurve.theory.stability import stable_rate_formula
-
-# Seconds between checks whether the search has finished.
-POLL_SECONDS = 0.5
 
 
 def main() -> None:
@@ -48,7 +51,7 @@ def schedules_page() -> None:
     st.markdown(texts.INTRODUCTION)
     messages = read_address()
     with st.sidebar:
-        settings, upload = controls()
+        settings, upload, rate_place = controls()
     if settings is None:
         st.stop()
     for message in messages if unchanged(settings) else ():
@@ -59,21 +62,32 @@ def schedules_page() -> None:
         st.info(texts.NO_FILE)
         st.stop()
     try:
-        _page(settings, subject_of(settings, upload))
+        subject = subject_of(settings, upload)
+        limit = rate_limit(subject, None, settings.momentum or None, settings.nesterov)
+        with rate_place:
+            line = limit.about(settings.lr)
+            about_rate(f"{line[0].upper()}{line[1:]}.", limit.allows(settings.lr))
+        _page(settings, subject, limit)
     except ValueError as error:  # no schedule can be built from this spectrum
         st.error(texts.plain(str(error)))
 
 
-def _page(settings: Settings, subject: Subject) -> None:
+def _page(settings: Settings, subject: Subject, limit: RateLimit) -> None:
     """Draw each part as soon as it is computed, so the browser renders it while the next one is computed."""
+    run = (subject, settings.total_steps, settings.lr, settings.noise, settings.momentum, settings.nesterov)
+    verdict(partial(_plans().ask, *run), settings.framework, "spectrum")
     spectrum = spectrum_view(subject)
     _facts(spectrum, settings)
     _spectrum(spectrum, subject)
     question = (*problem_of(settings, subject), settings.total_steps)
     best = _searches().ask(*question) if settings.best else None
     curves = curves_view(settings, subject, best)
-    _rates(curves, settings)
-    _losses(loss_view(*question, curves.compared, settings.scale), settings, question[0].stable_rate)
+    _rates(curves, settings, limit)
+    if "eigencurve" in settings.schedules and settings.min_lr is None:
+        _warn(length_doubt(subject, settings.total_steps))
+    plain = rate_limit(subject, "sgd", settings.momentum, settings.nesterov)
+    _losses(loss_view(*question, curves.compared, settings.scale), settings, plain)
+    _warn(metric_doubt(subject, "sgd"))
     for line in inputs_of(subject, settings.noise).lines:
         st.caption(line)
     if settings.best and best is None:
@@ -81,9 +95,20 @@ def _page(settings: Settings, subject: Subject) -> None:
     _take(curves, settings)
 
 
+def _warn(doubt: str) -> None:
+    """Draw a doubt, if there is one."""
+    if doubt:
+        st.warning(texts.with_commands(doubt))
+
+
 @st.cache_resource
-def _searches() -> Searches:
-    return Searches()
+def _searches() -> Answers[[NoisyQuadratic, float, int], Search]:
+    return Answers(best_schedule)
+
+
+@st.cache_resource
+def _plans() -> Answers[[Subject, int, float, float | None, float, bool], Plan]:
+    return Answers(spectrum_plan)
 
 
 @st.fragment(run_every=POLL_SECONDS)
@@ -116,15 +141,18 @@ def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
     st.caption(f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
+    _warn(settling_doubt(subject))
 
 
-def _rates(view: CurvesView, settings: Settings) -> None:
+def _rates(view: CurvesView, settings: Settings, limit: RateLimit) -> None:
     st.header("Learning rates", anchor=False)
+    about_rate(rate_line(settings.lr, limit), limit.allows(settings.lr))
     show_chart(rates_chart(view.schedules, settings.steps_per_epoch, settings.lr), "rates")
     st.caption(texts.RATES)
     if view.intervals:
-        st.subheader("Intervals of Eigencurve", anchor=False)
-        st.html(html_table([_interval_row(interval, settings) for interval in view.intervals]))
+        with st.expander(f"The {len(view.intervals)} intervals of Eigencurve"):
+            rows = [_interval_row(interval, settings) for interval in view.intervals]
+            st.html(html_table(rows, minor=("share of all", "share of the run")))
 
 
 def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
@@ -138,14 +166,17 @@ def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
     }
 
 
-def _losses(losses: LossView, settings: Settings, limit: float) -> None:
+def _losses(losses: LossView, settings: Settings, limit: RateLimit) -> None:
     st.header("Expected losses", anchor=False)
+    if settings.scale == "given":
+        about_rate(rate_line(settings.lr, limit), limit.allows(settings.lr))
+    else:
+        about_rate(texts.COMPARED_AT[settings.scale].format(rate=losses.max_lr, half=losses.max_lr / 2, limit=limit))
     axis_control()
     show_chart(losses_chart(losses, settings.steps_per_epoch, settings.axis), "losses")
-    st.html(html_table([_loss_row(row) for row in losses.rows]))
+    st.html(html_table([_loss_row(row) for row in losses.rows], minor=("bias", "variance")))
     if any(row.diverges for row in losses.rows):
-        formula = stable_rate_formula(settings.momentum, settings.nesterov)
-        st.warning(texts.DIVERGES.format(formula=formula, limit=limit))
+        st.warning(texts.DIVERGES.format(formula=limit.formula, limit=limit.rate))
     if losses.bound is None:
         st.caption(texts.NO_BOUND)
     else:
@@ -168,7 +199,7 @@ def _loss_row(row: LossRow) -> dict[str, str]:
 
 
 def _take(view: CurvesView, settings: Settings) -> None:
-    st.header("Use this schedule", anchor=False)
+    st.header("Use one of these schedules", anchor=False)
     name = st.selectbox(
         "Schedule", tuple(view.schedules), format_func=LABELS.__getitem__, key="take", help=texts.HELP["take"]
     )

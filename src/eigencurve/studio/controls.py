@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import LABELS
@@ -71,25 +72,29 @@ def unchanged(settings: Settings) -> bool:
     return bool(vars(settings) == st.session_state["opened_with"])
 
 
-def controls() -> tuple[Settings | None, Upload | None]:
-    """Draw the widgets and return their settings, or None if two settings contradict each other."""
+def controls() -> tuple[Settings | None, Upload | None, DeltaGenerator]:
+    """Draw the widgets.
+
+    Returns:
+        Their settings, or None if two contradict each other; the upload; and a place for a line about the rate.
+    """
     values = dict(st.session_state["kept"])
     for name in ("axis", "framework"):  # these widgets are drawn further down the page
         values[name] = st.session_state.get(_key(name), values[name])
     st.header("Spectrum", anchor=False)
     upload = _spectrum_controls(values)
     st.header("Training run", anchor=False)
-    _run_controls(values)
+    about_rate = _run_controls(values)
     st.header("Schedules", anchor=False)
     _schedule_controls(values)
     st.header("Comparison", anchor=False)
     _comparison_controls(values, upload)
     st.session_state["kept"] = values
     try:
-        return Settings(**values), upload
+        return Settings(**values), upload, about_rate
     except (TypeError, ValueError) as error:
         st.error(texts.plain(str(error)))
-        return None, upload
+        return None, upload, about_rate
 
 
 def axis_control() -> None:
@@ -183,17 +188,20 @@ def _upload() -> Upload | None:
         return None
 
 
-@st.cache_data(max_entries=FILES_KEPT, ttl=SECONDS_KEPT, show_spinner=False)
+# A resource, not data: the same file stays the same object, which identifies what was measured.
+@st.cache_resource(max_entries=FILES_KEPT, ttl=SECONDS_KEPT, show_spinner=False)
 def _parsed(name: str, content: bytes) -> Upload:
     return read_upload(name, content)
 
 
-def _run_controls(values: dict[str, Any]) -> None:
+def _run_controls(values: dict[str, Any]) -> DeltaGenerator:
+    """The length and the rates of the run. Returns the place below the peak rate."""
     for name, label in (("epochs", "Epochs"), ("steps_per_epoch", "Steps per epoch")):
         values[name] = st.number_input(
             label, 1, MOST_STEPS, _initial(name), step=1, key=_key(name), help=texts.HELP[name]
         )  # fmt: skip
-    values["lr"] = _number("Initial learning rate", "lr", 1e-12, 0.01)
+    values["lr"] = _number("Peak learning rate", "lr", 1e-12, 0.01)
+    about_rate = st.empty()
     kept = st.session_state["kept"]
     free = st.checkbox(
         "Keep the default final rate", _opened_with("min_lr") is None, key="set_free",
@@ -202,6 +210,7 @@ def _run_controls(values: dict[str, Any]) -> None:
     if not free:
         kept["min_lr"] = kept["min_lr"] or 0.0
     values["min_lr"] = None if free else _number("Final learning rate", "min_lr", 0.0, 0.001)
+    return about_rate
 
 
 def _number(label: str, name: str, least: float, step: float, most: float = 1e6) -> float:

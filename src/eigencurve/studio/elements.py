@@ -21,6 +21,14 @@ def show_chart(figure: Any, key: str) -> None:
     st.plotly_chart(figure, key=key, config=CHART)
 
 
+def about_rate(line: str, fine: bool = True) -> None:
+    """Draw a line about a rate; in colour and with a mark if the rate is too high."""
+    if fine:
+        st.caption(texts.plain(line))
+    else:
+        st.markdown(f":small[:orange[:material/warning: {texts.plain(line)}]]")
+
+
 def download_buttons(schedule: Schedule, name: str) -> None:
     """Draw two buttons that download a schedule as ``name.json`` and ``name.csv``."""
     left, right = st.columns(2)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ import streamlit as st
 from eigencurve.figures.interactive import fit_chart, forecasts_chart, schedules_chart
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast, ForecastRow
+from eigencurve.planning.answer import Plan
 from eigencurve.planning.forecasts import (
     BEST_FOUND,
     ForecastView,
@@ -27,18 +28,21 @@ from eigencurve.planning.forecasts import (
     run_facts,
     with_schedule,
 )
+from eigencurve.planning.from_runs import plan_from_view
 from eigencurve.planning.recipe import SavedSchedule, load_schedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import warmup
 from eigencurve.schedules.wsd import wsd
 from eigencurve.studio import texts
+from eigencurve.studio.background import Answers
 from eigencurve.studio.controls import FILES_KEPT, FRAMEWORK_NAMES, SECONDS_KEPT
-from eigencurve.studio.elements import download_buttons, show_chart
+from eigencurve.studio.elements import about_rate, download_buttons, show_chart
 from eigencurve.studio.logs import read_logs
 from eigencurve.studio.source import MOST_MEGABYTES
 from eigencurve.studio.state import MOST_STEPS
 from eigencurve.studio.tables import html_table
+from eigencurve.studio.verdict import verdict
 
 Files: TypeAlias = tuple[tuple[str, bytes], ...]
 USUALLY_SHOWN = (BEST_FOUND, "WSD, last 20 %", "cosine to 0", "constant")
@@ -54,6 +58,14 @@ class Fitted:
     forecast: Forecast
 
 
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """The forecast with the best schedule, and the plan."""
+
+    view: ForecastView
+    plan: Plan
+
+
 def forecast_page() -> None:
     """Draw the whole page."""
     st.title(texts.FORECAST_TITLE, anchor=False)
@@ -67,10 +79,13 @@ def forecast_page() -> None:
         fitted = _fitted(files, settings)
         with st.sidebar:
             steps, peak, best = _plan_controls(fitted.forecast)
-        with st.spinner(texts.SEARCHING_BEST) if best else nullcontext():
-            view = _view(files, settings, steps, peak, best)
+        ask = partial(_answers().ask, fitted, steps, peak)
+        usual = _view(files, settings, steps, peak)
+        verdict(partial(_plan, ask), str(st.session_state.get("best_framework", "torch")), "forecast")
         with st.sidebar:
-            other = _own_schedule(view)
+            other = _own_schedule(usual)
+        answer = ask() if best else None
+        view = usual if answer is None else answer.view
         _page(view if other is None else with_schedule(view, OWN, other), fitted.loaded)
     except (OSError, TypeError, ValueError) as error:
         st.error(texts.plain(str(error)))
@@ -96,9 +111,25 @@ def _fitted(files: Files, settings: LogSettings) -> Fitted:
 
 
 @st.cache_resource(max_entries=4 * FILES_KEPT, ttl=SECONDS_KEPT, show_spinner=False)
-def _view(files: Files, settings: LogSettings, steps: int, peak: float, best: bool) -> ForecastView:
+def _view(files: Files, settings: LogSettings, steps: int, peak: float) -> ForecastView:
+    """The forecast without the best schedule, which takes seconds to find."""
     fitted = _fitted(files, settings)
-    return forecast_view(fitted.loaded.runs, steps, peak, best, fitted.forecast)
+    return forecast_view(fitted.loaded.runs, steps, peak, forecast=fitted.forecast)
+
+
+@st.cache_resource
+def _answers() -> Answers[[Fitted, int, float], Answered]:
+    return Answers(_answered, seconds=SECONDS_KEPT)
+
+
+def _answered(fitted: Fitted, steps: int, peak: float) -> Answered:
+    view = forecast_view(fitted.loaded.runs, steps, peak, best=True, forecast=fitted.forecast)
+    return Answered(view, plan_from_view(view))
+
+
+def _plan(ask: Callable[[], Answered | None]) -> Plan | None:
+    answer = ask()
+    return None if answer is None else answer.plan
 
 
 def _log_controls() -> tuple[Files, LogSettings]:
@@ -126,6 +157,11 @@ def _plan_controls(forecast: Forecast) -> tuple[int, float, bool]:
     rate = st.number_input(
         "Peak rate", 0.0, None, peak, step=peak / 10, format="%g", key=f"plan_peak_{peak:g}", help=help_of["peak"]
     )
+    low, high = logged.lowest_peak, logged.highest_peak
+    span = f"{high:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+    inside = low <= rate <= high
+    text = texts.LOGGED_RATES if inside else texts.OTHER_RATE
+    about_rate(text.format(rate=rate, span=span), inside)
     best = st.toggle("Search the best schedule", True, key="plan_best", help=help_of["best"])
     return int(steps), float(rate), bool(best)
 
@@ -172,6 +208,7 @@ def _forecasts(view: ForecastView) -> None:
     key = f"shown_{len(names)}_{BEST_FOUND in names}"
     chosen = st.multiselect("Schedules", names, usual, key=key, help=texts.FORECAST_HELP["shown"]) or usual
     shown = predictions(view, chosen)
+    about_rate(texts.FORECAST_RATE.format(rate=view.peak_lr))
     show_chart(forecasts_chart(shown), "forecasts")
     st.caption(texts.BANDS)
     st.html(html_table([_forecast_row(row, place) for place, row in enumerate(view.table.rows)]))
@@ -194,6 +231,7 @@ def _best(view: ForecastView) -> None:
     for line in best_lines(view):
         st.markdown(texts.plain(line))
     rows = {row.name: row.schedule for row in view.table.rows}
+    about_rate(texts.FORECAST_RATE.format(rate=view.peak_lr))
     show_chart(schedules_chart({name: rows[name] for name in USUALLY_SHOWN if name in rows}), "best_rates")
     schedule = rows[BEST_FOUND]
     download_buttons(schedule, "best")

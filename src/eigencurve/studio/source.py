@@ -9,6 +9,7 @@ from eigencurve import _check
 from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
+from eigencurve.spectrum.measurement import MeasurementRecord
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
@@ -22,12 +23,13 @@ MOST_EIGENVALUES = 20_000
 
 @dataclass(frozen=True)
 class Upload:
-    """An uploaded spectrum: the file name without folders, the eigenvalues as measured, and the noise and the start."""
+    """An uploaded spectrum: the file name without folders, the eigenvalues as measured, and all that was measured."""
 
     name: str
     spectrum: Spectrum
     noise: NoiseEstimate | None = None
     start: StartEstimate | None = None
+    measurement: MeasurementRecord | None = None
 
 
 def read_upload(name: str, content: bytes) -> Upload:
@@ -47,7 +49,7 @@ def read_upload(name: str, content: bytes) -> Upload:
     if len(spectrum) > MOST_EIGENVALUES:
         remedy = "Merge neighbouring eigenvalues; the schedule only depends on octaves."
         _check.refuse("upload", "file", f"of at most {MOST_EIGENVALUES:,} eigenvalues", f"{len(spectrum):,}", remedy)
-    return Upload(plain, spectrum, file.noise, file.start)
+    return Upload(plain, spectrum, file.noise, file.start, file.measurement)
 
 
 def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
@@ -69,7 +71,8 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
     else:
         code = f"ec.load_spectrum({literal(upload.name)})"
         subject = Subject(
-            upload.name, upload.spectrum, settings.weight_decay, code=code, noise=upload.noise, start=upload.start
-        )
+            upload.name, upload.spectrum, settings.weight_decay, upload.measurement, code, noise=upload.noise,
+            start=upload.start,
+        )  # fmt: skip
     subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject

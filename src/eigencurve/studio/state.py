@@ -15,11 +15,13 @@ from eigencurve.spectrum.zoo import ZOO
 SOURCES = ("zoo", "power_law", "upload")
 KINDS = (
     "eigencurve", "cosine", "linear", "step_decay", "elastic_step", "cosine_power", "exponential", "inverse_time",
-    "wsd", "constant", "wsd_cycles", "one_cycle", "inverse_sqrt", "polynomial", "rex",
+    "wsd", "wsd_sqrt", "constant", "wsd_cycles", "one_cycle", "inverse_sqrt", "polynomial", "rex",
 )  # fmt: skip
 AXES = ("linear", "log")
-# There are only so many colours that everybody can tell apart.
-MOST_SCHEDULES = 6
+# The schedules that do best on most spectra, and the most common one.
+USUAL_KINDS = ("eigencurve", "linear", "wsd", "wsd_sqrt", "elastic_step", "cosine")
+# There are only so many colours and dashes that everybody can tell apart.
+MOST_SCHEDULES = 8
 MOST_STEPS = 10_000_000
 MOST_MOMENTUM = 0.999
 
@@ -67,7 +69,7 @@ class Settings:
     momentum: float = 0.0
     nesterov: bool = False
     scale: str = "best"
-    schedules: tuple[str, ...] = ("eigencurve", "cosine", "linear", "step_decay")
+    schedules: tuple[str, ...] = USUAL_KINDS
     best: bool = False
     axis: str = "linear"
     framework: str = "torch"

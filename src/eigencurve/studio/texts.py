@@ -7,9 +7,12 @@ import re
 SCHEDULES_TITLE = "Schedules from a spectrum"
 FORECAST_TITLE = "Forecasts from your logs"
 INTRODUCTION = (
-    "The best learning-rate schedule depends on the curvature of the loss. Choose a spectrum and a training budget to "
-    "see the schedule that theory recommends for them, and how it compares with common schedules."
+    "Choose a spectrum, which says how the loss curves, and a training budget. The page says which learning-rate "
+    "schedule to use, and shows why."
 )
+VERDICT = "Which schedule to use"
+PLANNING = "Computing the verdict …"
+USE_RECOMMENDED = "Use it: {name}"
 HELP = {
     "source": "Where the eigenvalues of the loss's Hessian come from. They measure how strongly the loss curves, and "
     "in how many directions.",
@@ -23,7 +26,7 @@ HELP = {
     "the flattest direction.",
     "epochs": "Number of passes over the data.",
     "steps_per_epoch": "Number of optimizer steps per epoch: training examples ÷ batch size.",
-    "lr": "Learning rate of the first step.",
+    "lr": "Peak rate of your run. All schedules are drawn at this rate.",
     "free": "Keep the final rate that each schedule has by default. Uncheck to set the final rate yourself.",
     "min_lr": "Learning rate of the last step.",
     "beta": "How finely eigenvalues are grouped: each group spans a factor of β. 2 gives octaves; 1 is the limit of "
@@ -78,6 +81,10 @@ DIVERGES = (
     "“diverges”: at this learning rate the quadratic is unstable (the limit is {formula} = {limit:.3g}). Networks "
     "often train well at such rates; to compare the shapes, use the best rate of each schedule."
 )
+COMPARED_AT = {
+    "best": "Each schedule runs at its own best peak rate, up to {rate:.3g}; the table lists them ({limit}).",
+    "theory": "All schedules run at the peak rate {half:.3g}, half of the {limit}.",
+}
 NO_FILE = "Upload a spectrum in the sidebar (on a phone, tap the arrows at the top left), or choose another source."
 NO_SCHEDULE = "No schedule selected; Eigencurve is shown."
 SCALED = "Scaled so that its highest rate is your learning rate."
@@ -111,12 +118,23 @@ FORECAST_HELP = {
     "tail": "Part of the run over which the rate decays.",
     "final": "Final rate, in percent of the peak rate.",
 }
-SEARCHING_BEST = "Searching for the best schedule …"
+LOGGED_RATES = "Logged peak rates: {span}. Others are uncertain: the logs do not tell where training becomes unstable."
+OTHER_RATE = "{rate:.4g} is outside the logged peak rates, {span}: the logs do not tell whether training is stable."
+FORECAST_RATE = "Peak rate {rate:.4g}."
 FIT = "Dots are logged losses; lines are the fit. The first losses, at the top, are outside the figure."
 BANDS = (
     "Lines are forecasts; bands are their 80 % intervals. Differences between schedules are known better than the "
     "losses, because most errors of the fit are common to all schedules."
 )
+
+
+def with_commands(text: str) -> str:
+    r"""Escape ``text`` like :func:`plain`, except for what is in backticks, which stays code.
+
+    >>> with_commands("Run `make_it` - now")
+    'Run `make_it` \\- now'
+    """
+    return "`".join(part if place % 2 else plain(part) for place, part in enumerate(text.split("`")))
 
 
 def plain(text: str) -> str:

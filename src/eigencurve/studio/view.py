@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from eigencurve.planning.inputs import inputs_of, quadratic_of
 from eigencurve.planning.intervals import Interval, intervals_of
 from eigencurve.planning.labels import BEST
+from eigencurve.planning.limits import optimizer_of
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
@@ -18,6 +19,9 @@ from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
 from eigencurve.theory.tuning import rescaled
+
+# Kinds on the page that are another kind with settings of their own.
+VARIANTS: dict[str, tuple[str, dict[str, str]]] = {"wsd_sqrt": ("wsd", {"tail": "1-sqrt"})}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +58,17 @@ def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
 
     Exponential and inverse time decay never reach 0. Unless the final rate is above 0, they end at their usual one.
     """
-    usual = usual_settings(kind, settings.lr)
+    kind, variant = VARIANTS.get(kind, (kind, {}))
+    usual = usual_settings(kind, settings.lr) | variant
     last = settings.min_lr or usual.get("min_lr", settings.min_lr)
     chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
     own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
+    optimizer = optimizer_of(subject)
+    momentum, nesterov = (settings.momentum, settings.nesterov) if optimizer == "sgd" else (0.0, False)
     return Recipe(
         kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay,
-        momentum=settings.momentum, nesterov=settings.nesterov,
+        momentum=momentum, nesterov=nesterov, optimizer=optimizer,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
-from eigencurve.schedules.eigencurve import eigencurve
+from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.certificate import greedy_schedule
 from eigencurve.theory.nodes import Nodes
@@ -18,8 +18,8 @@ def usual_schedules(spectrum: Spectrum, total_steps: int, lr: float) -> dict[str
     kinds = ("constant", "linear", "cosine", "step_decay", "elastic_step", "exponential", "inverse_time", "wsd")
     usual = {kind.replace("_", " "): schedule_of_kind(kind, T, lr, **usual_settings(kind, lr)) for kind in kinds}
     if spectrum.kappa > 1:
-        usual["eigencurve"] = eigencurve(spectrum, T, lr)
-        usual["eigencurve, optimal lengths"] = eigencurve(spectrum, T, lr, allocation="optimal")
+        usual["eigencurve"] = curve_of(spectrum, T, lr)
+        usual["eigencurve, optimal lengths"] = curve_of(spectrum, T, lr, allocation="optimal")
     return usual
 
 

@@ -31,6 +31,9 @@ class ComparisonRow:
     gap: float | None
     status: str
 
+    def __repr__(self) -> str:
+        return f"ComparisonRow({self.name}, peak={self.peak:.4g}, loss={self.loss:.6g}, {self.status})"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -59,6 +62,9 @@ class Comparison:
         bound = "no certificate with momentum" if self.lower_bound is None else f"{self.lower_bound:.6g}"
         foot = f"{'lower bound':<{width}} {self.max_lr:>11.4g} {bound:>11}   over {self.total_steps:,} steps"
         return "\n".join([f"{'schedule':<{width}} {columns}", *lines, foot])
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(row.name for row in self.rows)}; {self.total_steps:,} steps)"
 
 
 def ranked(rows: list[ComparisonRow]) -> tuple[ComparisonRow, ...]:

@@ -80,6 +80,9 @@ class LossParts:
         ]
         return "\n".join([head, f"  {'octave':>6} {'from':>11} {'bias':>12} {'variance':>12}", *rows])
 
+    def __repr__(self) -> str:
+        return f"LossParts(bias={self.bias:.6g}, variance={self.variance:.6g}, {len(self.octave)} octaves)"
+
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:

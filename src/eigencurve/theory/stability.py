@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from eigencurve import _check
 
+# The formula of largest_stable_adam_rate without weight decay, as text.
+ADAM_RATE_FORMULA = "(2+2β₁)/((1-β₁)L)"
+
 
 def largest_stable_rate(L: float, momentum: float = 0.0, nesterov: bool = False) -> float:
     r"""The largest constant rate at which the error of no eigenvalue up to L grows.

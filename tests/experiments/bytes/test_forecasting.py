@@ -8,7 +8,7 @@ from eigencurve.experiments.bytes.experiment import schedule_of
 from eigencurve.experiments.bytes.forecasting import logged_runs, predict_rest
 from eigencurve.experiments.bytes.report import METRICS, ByteRow, RateTrials
 from eigencurve.experiments.bytes.scales import DESK_SCALE, FIRST, RECOMMENDATION, REST, grids
-from eigencurve.experiments.engine.winners import trials_of
+from eigencurve.experiments.engine.protocol import trials_of
 from eigencurve.experiments.training.schedules import through_points
 from eigencurve.runs.store import Outcome
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from eigencurve.experiments.data.byte_text import ByteText, load_byte_text, text_windows
+from eigencurve.experiments.data.byte_text import ByteText, load_byte_text, text_windows, windows_at
 from eigencurve.experiments.data.folder import data_folder
 
 
@@ -47,3 +47,9 @@ def test_the_penn_treebank():
     text = load_byte_text(folder / "ptb")
     assert (len(text.train), len(text.test)) == (399_782, 449_945)
     assert text.train.max() < 128
+
+
+def test_windows_end_before_the_last_byte():
+    text, following = windows_at(torch.arange(100), torch.tensor([94]), 5)
+    assert following[0, -1] == 99
+    assert text.shape == (1, 5)

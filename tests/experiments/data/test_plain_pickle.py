@@ -93,3 +93,12 @@ def test_a_few_bytes_do_not_reserve_gigabytes(content):
     assert "MemoryError" not in message
     assert message not in ("damaged or truncated ()", "")
     assert small == "True"
+
+
+def test_the_message_about_a_long_number_is_short():
+    with pytest.raises(pickle.UnpicklingError, match="damaged or truncated") as caught:
+        load_plain(b"F" + b"9x" * 5000 + b"\n.")
+    assert len(str(caught.value)) < 300
+    with pytest.raises(ForbiddenNameError) as caught:
+        load_plain(b"cos\n" + b"9" * 5000 + b"\n.")
+    assert len(str(caught.value)) == 200

@@ -1,21 +1,53 @@
+import math
+
+import pytest
 import torch
 
+import eigencurve as ec
 from eigencurve.experiments.engine.request import Request
 from eigencurve.experiments.studies import demo
+from eigencurve.experiments.studies.demo_race import RECOMMENDATION
+
+SMALL = {"EARLIER_STEPS": 40, "TOTAL_STEPS": 30, "NUM_PROBED": 64, "NUM_SAMPLES": 1, "NUM_TUNED": 1, "NUM_RACED": 2,
+         "RATES": (0.05, 0.2, 0.8), "SEED": 3}  # fmt: skip
+FIGURES = {"race.png", "learning-rates.png", "training.png", "spectrum.png"}
 
 
-def test_the_same_seed_gives_the_same_table(tmp_path, monkeypatch, capsys):
-    small = {"REFERENCE_STEPS": 30, "TOTAL_STEPS": 20, "NUM_PROBED": 64, "NUM_STARTS": 2, "SEED": 3}
-    for name, value in small.items():
+@pytest.fixture
+def small(monkeypatch):
+    for name, value in SMALL.items():
         monkeypatch.setattr(demo, name, value)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_same_seed_gives_the_same_page(tmp_path, capsys):
     before = torch.get_num_threads()
     first, second = (demo.make(Request(tmp_path / "s.sqlite", progress=shown)) for shown in (True, False))
-    assert first.body == second.body
+    # the durations of the measurements are part of the details only
+    assert (first.summary, first.values) == (second.summary, second.values)
     assert torch.get_num_threads() == before
-    assert capsys.readouterr().err.count("Training ") == 2
-    words = ("share per octave", "interval", "cosine", "step decay", "elastic step", "inverse time", "±")
-    assert all(part in first.body for part in ("eigencurve", *words))
+    assert [line[:2] for line in capsys.readouterr().err.splitlines()] == ["1.", "2.", "3.", "4."]
+    names = ("eigencurve", "cosine to 0", "linear to 0", "WSD", "elastic step", "step decay", "inverse time")
+    assert all(part in first.summary for part in (RECOMMENDATION, *names, "rank correlation", "±"))
+    assert len(first.summary.splitlines()) < 40
+    assert all(part in first.body for part in (first.summary, "share per octave", "noise per octave", "Based on"))
     first.write(tmp_path / "out", "Made by a test.")
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"demo.md", "index.html", "spectrum.png", "learning-rates.png", "training.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"demo.md", "index.html", *FIGURES}
     assert not (tmp_path / "s.sqlite").exists()
+
+
+def test_predicted_loss_is_that_of_the_quadratic():
+    quadratic = ec.NoisyQuadratic(ec.Spectrum([1.0], [1.0]), noise=0.0, initial_error=2.0)
+    model = demo.Model(quadratic, dim=3, floor=0.5)
+    # one step at rate ½ leaves a quarter of the error: ½ · 2 / 4 per dimension
+    assert model.loss(ec.constant(1, 0.5)) == pytest.approx(0.5 + 3 * 0.25)
+    assert math.isinf(model.loss(ec.constant(10_000, 10.0)))
+
+
+@pytest.mark.usefixtures("small")
+def test_contestants_have_one_rate_and_one_length():
+    answer = ec.plan(ec.PowerLaw(1.5, 1e-3, 1.0), total_steps=demo.TOTAL_STEPS)
+    found = demo.contestants(answer)
+    assert {row.name for row in answer.table} | {"step decay", "inverse time"} == set(found)
+    assert {schedule.total_steps for schedule in found.values()} == {demo.TOTAL_STEPS}
+    assert all(schedule.values().max() == pytest.approx(demo.EARLIER_LR) for schedule in found.values())

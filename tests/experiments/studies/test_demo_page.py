@@ -1,42 +1,61 @@
 import numpy as np
 import pytest
-from tests.hessian.matrices import matrix_operator
 
 import eigencurve as ec
+from eigencurve.experiments.studies import demo
 from eigencurve.experiments.studies.demo_page import SMOOTHED_OVER, demo_page
-from eigencurve.hessian.estimate import estimate_spectrum
+from eigencurve.experiments.studies.demo_race import RECOMMENDATION, Racer, Tuned
+from eigencurve.experiments.studies.demo_training import digits
 
-LOSSES = {name: np.random.default_rng(seed).random(60) for seed, name in enumerate(("eigencurve", "cosine"))}
+STEPS = 60
+CURVES = {name: np.random.default_rng(seed).random(STEPS) for seed, name in enumerate((RECOMMENDATION, "a <λ>"))}
 
 
 @pytest.fixture(scope="module")
 def page():
-    estimate = estimate_spectrum(matrix_operator(), 20, settle=None, weight_decay=1e-3, progress=False)
-    schedules = {
-        "eigencurve": ec.eigencurve(ec.prepare(estimate.spectrum, 1e-3), 60, 0.1),
-        "cosine": ec.cosine(60, 0.1),
-    }
-    return demo_page(estimate, schedules, LOSSES, "about <λ>", "a | table")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"EARLIER_STEPS": 20, "NUM_PROBED": 48, "NUM_SAMPLES": 1, "TOTAL_STEPS": STEPS}.items():
+            patch.setattr(demo, name, value)
+        measured, _ = demo.measure(digits(0), 0, progress=False)
+        answer = demo.ask(measured)
+    tuned = {name: Tuned(ec.cosine(STEPS, 0.1), (0.1, 0.2), np.array([0.5, 0.7])) for name in (answer.name, "a <λ>")}
+    racers = [
+        Racer(name, ec.cosine(STEPS, 0.1), predicted, loss + np.array([-0.05, 0.05]), np.array([0.9, 0.95]), curve)
+        for loss, predicted, (name, curve) in zip((0.25, 0.4), (0.4, np.inf), CURVES.items(), strict=True)
+    ]
+    return demo_page(measured, answer, tuned, racers, ["It was beaten.", "Why."])
 
 
-def test_every_text_and_figure_is_in_the_markdown(page):
-    for text in ("from 20 Hessian products", "```\nabout <λ>\n```", "```\na | table\n```"):
-        assert text in page.body
-    assert list(page.figures) == ["spectrum.png", "learning-rates.png", "training.png"]
+def test_summary_has_the_plan_the_race_and_the_sentences(page):
+    for part in ("condition number", "a <λ>", "0.2500 ± 0.0500", "diverges", "It was beaten.\n\nWhy."):
+        assert part in page.summary
+    assert "share per octave" not in page.summary
+    assert page.printed("Made by a test.") == f"# {page.title}\n\n{page.summary}\n"
+
+
+def test_every_detail_and_figure_is_in_the_markdown(page):
+    for part in (page.summary, "Based on:", "*0.5000", "steepest descent", "share per octave", "noise per octave"):
+        assert part in page.body
+    assert list(page.figures) == ["race.png", "learning-rates.png", "training.png", "spectrum.png"]
     assert all(f"]({name})" in page.body for name in page.figures)
 
 
 def test_the_html_has_everything_in_one_file(page):
     text = page.files["index.html"].decode()
-    assert text.count("<svg ") == 3
-    assert "about &lt;λ&gt;" in text
-    assert "a | table" in text
+    assert text.count("<svg ") == 4
+    assert "a &lt;λ&gt;" in text
     assert "http" not in text
+
+
+def test_values_have_the_plan_and_the_race(page):
+    assert page.values["plan"]["verdict"]
+    assert [row["predicted"] for row in page.values["race"]] == [0.4, None]
+    assert page.values["race"][0]["losses"] == pytest.approx([0.2, 0.3])
 
 
 def test_the_losses_are_shown_as_running_means(page):
     (axes,) = page.figures["training.png"].axes
     shown = {line.get_label(): line.get_ydata() for line in axes.lines}
-    for name, values in LOSSES.items():
-        expected = [values[i : i + SMOOTHED_OVER].mean() for i in range(60 - SMOOTHED_OVER + 1)]
+    for name, values in CURVES.items():
+        expected = [values[i : i + SMOOTHED_OVER].mean() for i in range(STEPS - SMOOTHED_OVER + 1)]
         np.testing.assert_allclose(shown[name], expected)

@@ -1,6 +1,7 @@
 import contextlib
 
 import pytest
+import torch
 from torch import nn
 
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, checkpoint_for, identity_of
@@ -31,3 +32,22 @@ def test_only_the_same_run_can_continue(tmp_path):
     (tmp_path / "b.pt").write_bytes((tmp_path / "a.pt").read_bytes()[:100])
     with pytest.raises(ValueError, match="must be a complete checkpoint of a training run"):
         TrainingCheckpoint(tmp_path / "b.pt", identity).load()
+
+
+def test_a_flipped_bit_never_changes_a_weight(tmp_path):
+    weights = torch.linspace(0, 1, 500)
+    file = TrainingCheckpoint(tmp_path / "a.pt", "x")
+    file.save({"weights": weights})
+    content = file.path.read_bytes()
+    for place in range(0, len(content), 37):
+        file.path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with contextlib.suppress(ValueError):
+            assert torch.equal(file.load()["weights"], weights)
+
+
+def test_a_damaged_weight_is_named(tmp_path):
+    file = TrainingCheckpoint(tmp_path / "a.pt", "x")
+    file.save({"weights": torch.full((500,), 1.5)})
+    file.path.write_bytes(file.path.read_bytes().replace(torch.full((500,), 1.5).numpy().tobytes()[:8], b"damaged!", 1))
+    with pytest.raises(ValueError, match=r"a complete checkpoint of a training run.*data/0.*CRC|data/0 does not match"):
+        file.load()

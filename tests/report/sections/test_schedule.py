@@ -2,10 +2,12 @@ import pytest
 from tests.report.measured import measured_subject, tables_of, text_of
 
 import eigencurve as ec
+from eigencurve.planning.doubts import length_doubt
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import law_subject
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from eigencurve.report.page import note, with_commands
 from eigencurve.report.sections.schedule import schedule_section
 
 
@@ -25,3 +27,13 @@ def test_the_limit_has_a_curve_and_no_list_of_intervals():
 
 def test_a_schedule_needs_no_spectrum():
     assert "never" in text_of(schedule_section(Recipe("constant", 50, 0.1)))
+
+
+def test_a_run_too_short_to_decay_has_a_note():
+    subject = law_subject(1.5, 1e6)
+    doubt = length_doubt(subject, 50)
+    assert "only falls to" in doubt
+    short = schedule_section(Recipe("eigencurve", 60, 0.1, subject, 10))
+    assert note(*with_commands(doubt)) in short.blocks
+    final = schedule_section(Recipe("eigencurve", 60, 0.1, subject, 10, {"min_lr": 0.001}))
+    assert not any('class="note"' in block for block in final.blocks)

@@ -1,7 +1,10 @@
+import dataclasses
+
 import pytest
 from tests.report.measured import SPECTRUM, measured_subject, tables_of, text_of
 
 import eigencurve as ec
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.subject import law_subject, zoo_subject
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -30,4 +33,20 @@ def test_error_bars_for_another_weight_decay_are_not_shown():
 
 def test_assumed_and_unexplained_spectra_say_so():
     assert "assumed and not measured" in text_of(spectrum_section(law_subject(1.5, 1e3)))
-    assert "no error bars" in text_of(spectrum_section(zoo_subject("resnet20_cifar10")))
+    assert "no error bars" in text_of(spectrum_section(zoo_subject("resnet18_cifar10")))
+
+
+def test_the_limit_of_stability_is_a_fact():
+    subject = measured_subject()
+    text = text_of(spectrum_section(subject, rate_limit(subject, "sgd", 0.9)))
+    assert f"largest stable rate 2(1+m)/L {3.8 / subject.spectrum.L:.4g}" in text
+    assert f"largest stable rate 2/L {2 / subject.spectrum.L:.4g}" in text_of(spectrum_section(subject))
+
+
+def test_an_unsettled_estimate_has_error_bars_and_a_note():
+    subject = measured_subject()
+    unsettled = dataclasses.replace(subject.measurement, reason="num_steps", moved=0.41)
+    section = spectrum_section(dataclasses.replace(subject, measurement=unsettled))
+    assert f'<p class="note">{unsettled.doubt}</p>' in section.blocks
+    assert "Error bars: one standard error" in text_of(section)
+    assert unsettled.doubt not in text_of(spectrum_section(subject))

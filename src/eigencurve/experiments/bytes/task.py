@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from eigencurve.experiments.data.byte_text import ByteText, text_windows
+from eigencurve.experiments.data.byte_text import ByteText, text_windows, windows_at
 from eigencurve.experiments.models.transformer import next_byte_loss
 from eigencurve.experiments.training.loop import Batch, Part, Total
 
@@ -55,10 +55,9 @@ class ByteTask:
         """Random windows; a process takes every ``part.count``-th row of a step."""
         source = np.random.default_rng((self.seed, epoch))
         starts = source.integers(0, len(self.text.train) - self.context, (self.steps_per_epoch, self.batch_size))
-        columns = torch.arange(self.context + 1)
-        for row in torch.from_numpy(starts)[first:]:
-            own = self.text.train[row[part.rank :: part.count, None] + columns].to(self.device)
-            yield Batch((own[:, :-1], own[:, 1:]), len(own), self.batch_size)
+        for joint in torch.from_numpy(starts)[first:]:
+            inputs, following = windows_at(self.text.train, joint[part.rank :: part.count], self.context)
+            yield Batch((inputs.to(self.device), following.to(self.device)), len(inputs), self.batch_size)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Mean cross entropy in nats per byte."""

@@ -75,3 +75,15 @@ def text_windows(text: Tensor, context: int) -> tuple[Tensor, Tensor]:
         _check.refuse("text_windows", "text", f"longer than one window of {context} bytes", len(text))
     size = num_windows * context
     return text[:size].view(-1, context), text[1 : size + 1].view(-1, context)
+
+
+def windows_at(text: Tensor, starts: Tensor, context: int) -> tuple[Tensor, Tensor]:
+    """Windows of ``context`` bytes from each of the starts, and the bytes that follow each of theirs.
+
+    >>> windows_at(torch.arange(9), torch.tensor([0, 4]), 3)
+    (tensor([[0, 1, 2],
+            [4, 5, 6]]), tensor([[1, 2, 3],
+            [5, 6, 7]]))
+    """
+    both = text[starts[:, None] + torch.arange(context + 1)]
+    return both[:, :-1], both[:, 1:]

@@ -56,7 +56,7 @@ class _Type:
 
     def numpy(self) -> np.dtype[Any]:
         if not NUMBERS.fullmatch(self.code):
-            raise pickle.UnpicklingError(f"an array of {self.code!r}, which are not numbers")
+            raise pickle.UnpicklingError(f"an array of {self.code!r:.50}, which are not numbers")
         return np.dtype(self.code)
 
 
@@ -104,7 +104,7 @@ class _PlainUnpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> _Name:
         if (module, name) not in self._allowed:
-            raise ForbiddenNameError(f"{module}.{name}")
+            raise ForbiddenNameError(f"{module}.{name}"[:200])
         return self._allowed[module, name]
 
 
@@ -124,7 +124,7 @@ def load_plain(content: bytes) -> Any:
     except pickle.UnpicklingError:
         raise
     except DAMAGE as error:
-        raise pickle.UnpicklingError(f"damaged or truncated ({error})") from error
+        raise pickle.UnpicklingError(f"damaged or truncated ({error!s:.200})") from error
 
 
 def _require_honest_sizes(content: bytes) -> None:

@@ -26,7 +26,7 @@ from eigencurve.schedules.classic import cosine
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.groups import extra_term, group
-from eigencurve.spectrum.power_law import fit_power_law
+from eigencurve.spectrum.power_law import fitted_law
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 # The published spectra, and the extra terms that the paper prints for them (table "Convergence rate of SGD").
@@ -101,7 +101,7 @@ def _overview_row(m: MeasuredSpectrum) -> list[str]:
     s, found = m.settings, m.outcome.metrics
     if m.outcome.diverged:
         return [m.title, "training diverged", *["–"] * (len(COLUMNS) - 2)]
-    law = fit_power_law(m.prepared)
+    law = fitted_law(m.prepared)
     error = "" if law.alpha_error is None else f" ± {law.alpha_error:.2g}"
     return [
         m.title, f"{found['dim']:,.0f}", f"{s['lr']:g}, {s['epochs']}, {s['milestones']}", f"{found['accuracy']:.1f}",

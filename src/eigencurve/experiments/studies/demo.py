@@ -1,150 +1,138 @@
-"""The main job from end to end on handwritten digits: train, measure the spectrum, make the schedule, race it."""
+"""The whole job on handwritten digits: train, measure, ask for a plan, and race its recommendation against others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from sklearn.datasets import load_digits
-from torch import Tensor, nn
 from torch.nn import functional as F
 
 import eigencurve as ec
-from eigencurve._arrays import Array
-from eigencurve.adapters.torch import ScheduleLR, torch_schedule
+from eigencurve.adapters.range_test import range_test
 from eigencurve.experiments.engine.progress import show_status
 from eigencurve.experiments.engine.request import Request
-from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.page import ResultsPage
-from eigencurve.experiments.studies.demo_page import demo_page
+from eigencurve.experiments.studies.demo_page import Measured, demo_page
+from eigencurve.experiments.studies.demo_race import (
+    RECOMMENDATION,
+    at_rate,
+    nearest_rate,
+    outcome_sentence,
+    prediction_sentence,
+    race,
+    rate_sentence,
+    same_rate_sentence,
+    tune_all,
+)
+from eigencurve.experiments.studies.demo_training import (
+    BATCH_SIZE,
+    MOMENTUM,
+    WEIGHT_DECAY,
+    Digits,
+    batches,
+    digits,
+    network,
+    optimizer_of,
+    train,
+)
 from eigencurve.experiments.training.devices import threads
-from eigencurve.hessian.estimate import SpectrumEstimate
+from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum, estimate_start
+from eigencurve.planning.answer import Plan
 from eigencurve.schedules.base import Schedule
+from eigencurve.theory.recursion import DivergenceError
 
-SEED, NUM_STARTS = 0, 5
-NUM_TRAIN, BATCH_SIZE, MOMENTUM = 1200, 32, 0.9
-LR, MIN_LR, WEIGHT_DECAY = 0.1, 1e-4, 5e-4
-# Lengths of the run whose spectrum is measured, and of the shorter runs that are compared.
-REFERENCE_STEPS, TOTAL_STEPS = 400, 200
-NUM_PROBED = 400
-
-
-@dataclass(frozen=True, eq=False)
-class Digits:
-    """Images of 8 × 8 pixels in [0, 1] and their labels, split at random."""
-
-    train: tuple[Tensor, Tensor]
-    test: tuple[Tensor, Tensor]
+SEED = 0
+# The earlier run, at whose end everything is measured, and the runs that are planned.
+EARLIER_STEPS, EARLIER_LR, TOTAL_STEPS = 400, 0.1, 400
+NUM_PROBED, NUM_SAMPLES = 400, 4
+# Peak rates that every schedule is tuned over, a factor √2 apart, and the numbers of starts.
+RATES = tuple(0.025 * 2 ** (k / 2) for k in range(15))
+NUM_TUNED, NUM_RACED = 4, 20
+RANGE_STEPS, RANGE_RATES = 100, (1e-4, 10.0)
 
 
 @dataclass(frozen=True, eq=False)
-class RaceResult:
-    """The result of one training run.
+class Model:
+    """The noisy quadratic of the network, which predicts losses.
 
     Attributes:
-        losses: Training loss of every step.
-        accuracy: Final accuracy on the test images.
-        train_loss: Final loss on the training images.
+        quadratic: The noisy quadratic.
+        dim: Number of parameters.
+        floor: Training loss at the end of the earlier run, where the quadratic is measured.
     """
 
-    losses: Array
-    accuracy: float
-    train_loss: float
+    quadratic: ec.NoisyQuadratic
+    dim: int
+    floor: float
+
+    def loss(self, schedule: Schedule) -> float:
+        """Predicted final training loss; infinite if the model diverges."""
+        try:
+            return self.floor + self.dim * self.quadratic.expected_loss(schedule)
+        except DivergenceError:
+            return np.inf
 
 
 def make(request: Request) -> ResultsPage:
     """Run the demo (about half a minute)."""
     with threads(1):  # the network is too small for more, and one thread gives the same table on every machine
         data = digits(SEED)
-        about = f"Training a small convolutional net on {NUM_TRAIN} digits for {REFERENCE_STEPS} steps ..."
-        show_status(about, request.progress)
-        curve, estimate = measure(data, SEED, request.progress)
-        entries = schedules(curve)
-        about = f"Training from scratch: {TOTAL_STEPS} steps, {NUM_STARTS} starts, {len(entries)} schedules ..."
-        show_status(about, request.progress)
-        results = race(data, entries, NUM_STARTS, SEED)
-    losses = {name: np.mean([run.losses for run in runs], axis=0) for name, runs in results.items()}
-    return demo_page(estimate, entries, losses, str(estimate.spectrum.describe(WEIGHT_DECAY)), table(results))
+        show_status(f"1. Training a small network on {len(data.train[0]):,} digits ...", request.progress)
+        measured, model = measure(data, SEED, request.progress)
+        show_status("3. Asking for a plan ...", request.progress)
+        answer = ask(measured)
+        shapes = contestants(answer)
+        runs = len(shapes) * (len(RATES) * NUM_TUNED + NUM_RACED) + NUM_RACED
+        show_status(f"4. Racing it: {runs} runs of {TOTAL_STEPS} steps from scratch ...", request.progress)
+        seeds = range(SEED + 1, SEED + 1 + NUM_TUNED + NUM_RACED)
+        tuned = tune_all(data, shapes, RATES, seeds[:NUM_TUNED], request.progress)
+        schedules = {RECOMMENDATION: answer.schedule, **{name: found.schedule for name, found in tuned.items()}}
+        predicted = {name: model.loss(schedule) for name, schedule in schedules.items()}
+        racers = race(data, schedules, predicted, seeds[NUM_TUNED:])
+        rate = nearest_rate(RATES, answer.rates.best)
+        same_rate = {name: model.loss(at_rate(shape, rate)) for name, shape in shapes.items()}
+    sentences = [
+        outcome_sentence(racers),
+        prediction_sentence(racers),
+        same_rate_sentence(answer.name, tuned, rate, same_rate),
+        rate_sentence(answer.name, tuned[answer.name], answer.rates.best, model.quadratic.stable_rate),
+    ]
+    return demo_page(measured, answer, tuned, racers, sentences)
 
 
-def digits(seed: int) -> Digits:
-    """scikit-learn's digits, shuffled by ``seed``."""
-    bunch = load_digits()
-    order = np.random.default_rng(seed).permutation(len(bunch.target))
-    x = torch.from_numpy(bunch.images[order] / 16).float().unsqueeze(1)
-    y = torch.from_numpy(bunch.target[order]).long()
-    return Digits((x[:NUM_TRAIN], y[:NUM_TRAIN]), (x[NUM_TRAIN:], y[NUM_TRAIN:]))
+def measure(data: Digits, seed: int, progress: bool) -> tuple[Measured, Model]:
+    """Train a network, then measure its spectrum, its gradient noise, its start and the largest useful rate."""
+    model, start = network(seed), network(seed)
+    floor = train(model, data, ec.cosine(EARLIER_STEPS, EARLIER_LR), seed)
+    show_status("2. Measuring the spectrum, the gradient noise, the start and the range of rates ...", progress)
+    operator = HessianOperator(model, F.cross_entropy, (data.train[0][:NUM_PROBED], data.train[1][:NUM_PROBED]))
+    spectrum = estimate_spectrum(
+        operator, seed=seed, weight_decay=WEIGHT_DECAY, total_steps=TOTAL_STEPS, progress=progress
+    )
+    noise = estimate_noise(operator, spectrum, BATCH_SIZE, num_samples=NUM_SAMPLES, seed=seed, progress=progress)
+    error = estimate_start(operator, (start, model), spectrum, progress=progress)
+    low, high = RANGE_RATES
+    rates = range_test(
+        start, F.cross_entropy, batches(data.train, RANGE_STEPS, seed), optimizer_of(start, low), min_lr=low,
+        max_lr=high, num_steps=RANGE_STEPS,
+    )  # fmt: skip
+    quadratic = ec.NoisyQuadratic(ec.prepare(spectrum.spectrum, WEIGHT_DECAY), noise, error, MOMENTUM)
+    return Measured(spectrum, noise, error, rates), Model(quadratic, operator.dim, floor)
 
 
-def network(seed: int) -> nn.Module:
-    """A small convolutional network with batch norm."""
-    with drawn_from(seed):
-        return nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.BatchNorm2d(32), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 10),
-        )  # fmt: skip
-
-
-def train(model: nn.Module, data: Digits, schedule: Schedule, seed: int) -> RaceResult:
-    """Train with SGD, momentum and weight decay for all steps of the schedule."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=schedule(0), momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
-    scheduler = ScheduleLR(optimizer, schedule)
-    source, (x, y), losses = torch.Generator().manual_seed(seed), data.train, []
-    model.train()
-    for _ in range(schedule.total_steps):
-        batch = torch.randint(0, len(x), (BATCH_SIZE,), generator=source)
-        loss = F.cross_entropy(model(x[batch]), y[batch])
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        scheduler.step()
-        losses.append(loss.item())
-    model.eval()
-    with torch.no_grad():
-        correct = (model(data.test[0]).argmax(1) == data.test[1]).double().mean().item()
-        final = F.cross_entropy(model(x), y).item()
-    return RaceResult(np.array(losses), correct, final)
-
-
-def schedules(curve: Schedule) -> dict[str, Schedule]:
-    """Eigencurve and its rivals, with the same number of steps and the same rates."""
-    return {
-        "eigencurve": curve,
-        "cosine": ec.cosine(TOTAL_STEPS, LR, MIN_LR),
-        "step decay": ec.step_decay(TOTAL_STEPS, LR),
-        "elastic step": ec.elastic_step(TOTAL_STEPS, LR),
-        "inverse time": ec.inverse_time(TOTAL_STEPS, LR, MIN_LR),
-    }
-
-
-def measure(data: Digits, seed: int, progress: bool) -> tuple[Schedule, SpectrumEstimate]:
-    """Train a reference network, measure its spectrum, and make the schedule for the short runs."""
-    model = network(seed)
-    train(model, data, ec.cosine(REFERENCE_STEPS, LR, MIN_LR), seed)
-    batch = (data.train[0][:NUM_PROBED], data.train[1][:NUM_PROBED])
-    return torch_schedule(
-        model, F.cross_entropy, batch, TOTAL_STEPS, lr=LR, weight_decay=WEIGHT_DECAY, min_lr=MIN_LR, seed=seed,
-        progress=progress,
+def ask(measured: Measured) -> Plan:
+    """The plan from the measurements; its rates end where the loss of the range test falls fastest."""
+    return ec.plan(
+        measured.spectrum, total_steps=TOTAL_STEPS, momentum=MOMENTUM, noise=measured.noise,
+        initial_error=measured.start, max_lr=measured.rates.steepest,
     )  # fmt: skip
 
 
-def race(data: Digits, entries: dict[str, Schedule], num_starts: int, seed: int) -> dict[str, list[RaceResult]]:
-    """Train with every schedule from every start; a start has the same network and batches for all schedules."""
+def contestants(answer: Plan) -> dict[str, Schedule]:
+    """The schedules of the plan and two older ones, all at the same peak rate."""
+    lr = EARLIER_LR
     return {
-        name: [train(network(seed + 1 + k), data, schedule, seed + 1 + k) for k in range(num_starts)]
-        for name, schedule in entries.items()
+        **{row.name: at_rate(row.schedule, lr) for row in answer.table},
+        "step decay": ec.step_decay(TOTAL_STEPS, lr),
+        "inverse time": ec.inverse_time(TOTAL_STEPS, lr, lr / 100),
     }
-
-
-def table(results: dict[str, list[RaceResult]]) -> str:
-    """Mean ± standard deviation over the starts."""
-    lines = [f"{'schedule':<14} {'test accuracy (%)':>20} {'training loss':>22}"]
-    for name, runs in results.items():
-        accuracy, loss = (np.array([getattr(run, key) for run in runs]) for key in ("accuracy", "train_loss"))
-        spread = [values.std(ddof=1) if len(runs) > 1 else 0.0 for values in (100 * accuracy, loss)]
-        lines.append(
-            f"{name:<14} {100 * accuracy.mean():>12.2f} ± {spread[0]:<5.2f} {loss.mean():>13.5f} ± {spread[1]:.5f}"
-        )
-    return "\n".join(lines)

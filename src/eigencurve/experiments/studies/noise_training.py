@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from eigencurve.experiments.data.byte_text import read_bytes
+from eigencurve.experiments.bytes.epochs import EpochTask
+from eigencurve.experiments.data.byte_text import read_bytes, windows_at
 from eigencurve.experiments.data.cifar import CIFAR10, load_cifar
 from eigencurve.experiments.data.folder import data_file
 from eigencurve.experiments.images.experiment import ImageData
 from eigencurve.experiments.images.task import ImageTask, best_layout
-from eigencurve.experiments.language.bytes import ByteTask, windows_at
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.resnet import load_npz
 from eigencurve.experiments.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
@@ -158,7 +158,7 @@ def _text_problem(subject: Subject, data: Path | None) -> Problem:
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     training, other = (read_bytes(file) for file in files)
     training = training[: subject.num_train * CONTEXT or None]
-    task = ByteTask(training, other, CONTEXT, subject.batch_size, SEED, num_test=subject.num_test)
+    task = EpochTask(training, other, CONTEXT, subject.batch_size, SEED, num_test=subject.num_test)
 
     def examples(count: int) -> tuple[Tensor, Tensor]:
         starts = torch.linspace(0, len(training) - CONTEXT - 1, subject.num_noisy).long()

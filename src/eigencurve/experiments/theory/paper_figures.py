@@ -19,7 +19,7 @@ from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.schedules.classic import cosine
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.practical import cosine_power
-from eigencurve.spectrum.power_law import fit_power_law
+from eigencurve.spectrum.power_law import fitted_law
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 
@@ -152,7 +152,7 @@ def spectra_picture(measured: list[NamedSpectrum]) -> Picture:
 def power_law_picture(item: NamedSpectrum) -> Picture:
     """Density against eigenvalue, both axes logarithmic, with the fitted power law."""
     prepared = item.prepared
-    law = fit_power_law(prepared)
+    law = fitted_law(prepared)
     edges = _log_edges(prepared, 30)
     shares = _shares(edges, prepared)
     middles, density = np.sqrt(edges[1:] * edges[:-1]), shares / np.diff(edges)

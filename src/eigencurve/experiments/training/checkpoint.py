@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import pickle
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,11 @@ from eigencurve._files import write_atomically
 
 FORMAT = "eigencurve.training"
 VERSION = 1
+# The exceptions that zipfile and torch.load may raise on damaged bytes.
+DAMAGE = (
+    AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)  # fmt: skip
 
 
 def identity_of(settings: list[Any], model: nn.Module) -> str:
@@ -65,8 +71,10 @@ class TrainingCheckpoint:
         if not self.path.exists():
             return None
         try:
-            state = torch.load(io.BytesIO(self.path.read_bytes()), map_location="cpu", weights_only=True)
-        except (RuntimeError, pickle.UnpicklingError, EOFError, OSError, ValueError, KeyError) as error:
+            content = io.BytesIO(self.path.read_bytes())
+            _require_checksums(content)
+            state = torch.load(content, map_location="cpu", weights_only=True)
+        except DAMAGE as error:
             self._refuse(
                 "a complete checkpoint of a training run", next(iter(str(error).splitlines()), type(error).__name__)
             )
@@ -79,3 +87,12 @@ class TrainingCheckpoint:
     def _refuse(self, constraint: str, found: str) -> NoReturn:
         remedy = f"The file {self.path.name} is unchanged: move it away, or pass another path."
         _check.refuse("train", "checkpoint", constraint, found, remedy)
+
+
+def _require_checksums(content: io.BytesIO) -> None:
+    """Compare the parts of the file with their checksums, which PyTorch writes but does not read."""
+    with zipfile.ZipFile(content) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"{damaged} does not match its checksum")
+    content.seek(0)

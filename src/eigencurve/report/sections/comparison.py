@@ -6,32 +6,32 @@ from eigencurve.figures.losses import losses_figure
 from eigencurve.figures.rates import rates_figure
 from eigencurve.planning.comparison import NUMERICALLY_BEST
 from eigencurve.planning.inputs import Inputs
-from eigencurve.planning.subject import Subject
-from eigencurve.report.page import Markup, Section, figure, note, paragraph, table, tag
+from eigencurve.planning.limits import RateLimit
+from eigencurve.report.page import Markup, Section, figure, note, paragraph, table, with_commands
 from eigencurve.report.svg import inline_svg
 from eigencurve.theory.comparison import Comparison, ComparisonRow
-from eigencurve.theory.stability import largest_stable_rate, stable_rate_formula
 
 MOST_CURVES = 6
 
 
 def comparison_section(
-    subject: Subject, compared: Comparison, inputs: Inputs, lr: float, momentum: float = 0.0, nesterov: bool = False
+    compared: Comparison,
+    inputs: Inputs,
+    limit: RateLimit,
+    lr: float,
+    momentum: float = 0.0,
+    nesterov: bool = False,
 ) -> Section:
     """Build the section that compares schedules.
 
     Args:
-        subject: Spectrum that the schedules are compared on.
         compared: Expected losses of the schedules.
         inputs: Gradient noise and start of the comparison.
+        limit: Largest stable rate.
         lr: Peak learning rate of the schedule that the report is about.
         momentum: Momentum of SGD in the comparison.
         nesterov: Whether it is Nesterov momentum.
     """
-    limit, formula = (
-        largest_stable_rate(subject.spectrum.L, momentum, nesterov),
-        stable_rate_formula(momentum, nesterov),
-    )
     kind = f" with {'Nesterov' if nesterov else 'heavy-ball'} momentum {momentum:g}" if momentum else ""
     certificate = (
         "The certificate is a lower bound: no schedule with rates up to that limit can have a lower expected loss. The"
@@ -44,27 +44,15 @@ def comparison_section(
         paragraph(
             "On a quadratic loss with this spectrum and gradient noise of covariance σ²H, the expected final loss of"
             f" SGD{kind} can be computed exactly for any schedule. Each schedule runs at its best peak rate up to"
-            f" {compared.max_lr:.4g}. {certificate}{own}"
+            f" {compared.max_lr:.4g} ({limit}). {certificate}{own}"
         ),
-        *(paragraph(*_with_commands(line)) for line in inputs.lines),
+        *(paragraph(*with_commands(line)) for line in inputs.lines),
     ]
-    if lr > limit:
-        blocks.append(
-            note(
-                f"The schedule above has a peak rate of {lr:g}, which is higher than {formula} = {limit:.4g}."
-                f" {'SGD' if momentum else 'Plain SGD'} diverges on this quadratic at such rates. Networks often"
-                " tolerate them, because their curvature adapts to the rate; the quadratic does not model that part of"
-                " training."
-            )
-        )
+    if not limit.allows(lr):
+        blocks.append(note(f"The rates of the schedule above are not those of this comparison: {limit.about(lr)}."))
     return Section(
         "Comparison with other schedules", [*blocks, _figure(compared), _table(compared), _best_rates(compared)]
     )
-
-
-def _with_commands(text: str) -> list[str]:
-    """The parts of ``text``; those in backticks become code."""
-    return [tag("code", part) if place % 2 else part for place, part in enumerate(text.split("`"))]
 
 
 def _finite(compared: Comparison) -> list[ComparisonRow]:
@@ -76,7 +64,7 @@ def _figure(compared: Comparison) -> Markup:
     bound = "" if compared.lower_bound is None else f" Certificate: {compared.lower_bound:.4g}."
     picture = inline_svg(losses_figure(compared), "losses", f"Bar chart of expected losses: {losses}.{bound}")
     line = "" if compared.lower_bound is None else " No schedule can end to the left of the dashed line."
-    return figure(picture, f"Expected losses, the lowest on top.{line}")
+    return figure(picture, f"Expected losses, each schedule at its best peak rate, the lowest on top.{line}")
 
 
 def _table(compared: Comparison) -> Markup:
@@ -101,4 +89,6 @@ def _best_rates(compared: Comparison) -> Markup:
     shown = {row.name: row.schedule for row in sorted(best, key=lambda row: row.name != NUMERICALLY_BEST)}
     text = f"Line chart of learning rates on a logarithmic axis, each schedule at its best rate: {', '.join(shown)}."
     picture = inline_svg(rates_figure(shown, "log"), "tuned", text)
-    return figure(picture, f"Learning rates of the {len(shown)} best schedules, each at its best peak rate.")
+    peaks = sorted({f"{row.peak:.3g}" for row in best}, key=float)
+    span = peaks[0] if len(peaks) == 1 else f"{peaks[0]} to {peaks[-1]}"
+    return figure(picture, f"Learning rates of the {len(shown)} best schedules, each at its best peak rate ({span}).")

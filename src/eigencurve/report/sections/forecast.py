@@ -17,25 +17,12 @@ from eigencurve.planning.forecasts import (
     predictions,
     run_facts,
 )
-from eigencurve.report.page import Markup, Section, code_block, facts, figure, note, paragraph, side_by_side, table, tag
+from eigencurve.report.page import Markup, Section, code_block, figure, note, paragraph, side_by_side, table, tag
 from eigencurve.report.svg import inline_svg
 
 # Schedules whose forecast is drawn along the run.
 DRAWN = (BEST_FOUND, "WSD, last 20 %", "cosine to 0", "constant")
 SAVE = "To train with it, write it with -o best.json and print the code for your framework:"
-
-
-def answer_section(view: ForecastView) -> Section:
-    """Build the section with the answer in a few sentences."""
-    first, last = view.table.rows[0], view.table.rows[-1]
-    lines = best_lines(view) or [
-        f"{first.name} has the lowest forecast loss of the usual schedules, {first.loss:.4f} ({first.low:.4f} to "
-        f"{first.high:.4f}) after {view.total_steps:,} steps."
-    ]
-    pairs = [(row.name, f"{row.loss:.4f} ({row.low:.4f} to {row.high:.4f})") for row in dict.fromkeys((first, last))]
-    head = [] if view.best is None else [paragraph("A search found the schedule that is best for the fitted model.")]
-    doubts = [note(doubt) for doubt in view.forecast.doubts]
-    return Section("The answer", [*head, *(paragraph(line) for line in lines), facts(pairs), *doubts])
 
 
 def table_section(view: ForecastView) -> Section:
@@ -55,7 +42,7 @@ def table_section(view: ForecastView) -> Section:
             ),
             table(caption, columns, rows),
             *(paragraph(f"* {sentence}") for sentence in notes),
-            figure(picture, "Forecast losses at the end, with 80 % intervals."),
+            figure(picture, f"Forecast losses at the end, with 80 % intervals, peak rate {view.peak_lr:.4g}."),
         ],
     )
 
@@ -68,7 +55,7 @@ def curves_section(view: ForecastView) -> Section:
     bands = inline_svg(forecasts_figure(shown), "bands", f"Forecast losses along the run: {', '.join(shown)}.")
     both = side_by_side(
         figure(fit, "Logged losses (dots) and the fit to them (lines)."),
-        figure(bands, "Forecast losses along the run. The bands are 80 % intervals."),
+        figure(bands, f"Forecast losses along the run, peak rate {view.peak_lr:.4g}. The bands are 80 % intervals."),
     )
     return Section("The curves", [both])
 
@@ -80,10 +67,9 @@ def best_schedule_section(view: ForecastView) -> Section:
     text = f"Line chart of the learning rate over {view.total_steps:,} steps: {', '.join(shown)}."
     picture = inline_svg(rates_figure(shown, "linear"), "rates", text)
     code = "eigencurve schedule --load best.json --code torch"
-    return Section(
-        "The best schedule",
-        [figure(picture, "Learning rates of the best schedule and of usual ones."), paragraph(SAVE), code_block(code)],
-    )
+    caption = f"Learning rates of the best schedule and of usual ones, peak rate {view.peak_lr:.4g}."
+    lines = [paragraph(line) for line in best_lines(view)]
+    return Section("The best schedule", [*lines, figure(picture, caption), paragraph(SAVE), code_block(code)])
 
 
 def basis_section(view: ForecastView, warnings: Sequence[str]) -> Section:

@@ -6,9 +6,24 @@ import math
 from collections.abc import Sequence
 
 from eigencurve.figures.rates import MOST_INTERVALS, rates_figure
+from eigencurve.planning.doubts import length_doubt
+from eigencurve.planning.labels import LABELS
+from eigencurve.planning.limits import RateLimit
+from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.snippets import snippet
-from eigencurve.report.page import Markup, Section, code_block, facts, figure, paragraph, side_by_side, table
+from eigencurve.report.page import (
+    Markup,
+    Section,
+    code_block,
+    facts,
+    figure,
+    note,
+    paragraph,
+    side_by_side,
+    table,
+    with_commands,
+)
 from eigencurve.report.svg import inline_svg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
@@ -26,22 +41,42 @@ INTERVALS = (
 AXES = {"linear": "linear", "log": "logarithmic"}
 
 
-def schedule_section(recipe: Recipe) -> Section:
-    """Build the section about the schedule."""
+def schedule_section(recipe: Recipe, limit: RateLimit | None = None) -> Section:
+    """Build the section about the schedule.
+
+    Args:
+        recipe: The schedule.
+        limit: Largest stable rate, if there is a spectrum.
+    """
     schedule = recipe.schedule
     body = schedule.schedule if isinstance(schedule, Warmup) else schedule
     blocks = [
         paragraph(
-            f"The learning rate over {schedule.total_steps:,} steps with a peak rate of {schedule.lr:g}, next to common"
+            f"The learning rate over {schedule.total_steps:,} steps with a peak rate of {recipe.lr:.4g}, next to common"
             " schedules with the same peak rate."
         ),
+        *([] if limit is None else [_rate(recipe.lr, limit)]),
+        *(note(*with_commands(doubt)) for doubt in _doubts(recipe)),
         facts(_facts(schedule)),
         _figures(recipe, _ends(schedule, body)),
     ]
     if isinstance(body, Eigencurve) and len(body.times) - 1 <= MOST_INTERVALS:
         blocks += [paragraph(INTERVALS), _interval_table(body)]
     blocks += [paragraph("PyTorch code that trains with this schedule:"), code_block(snippet("torch", recipe))]
-    return Section("The schedule", blocks)
+    return Section(f"The {LABELS.get(recipe.kind, recipe.kind)} schedule", blocks)
+
+
+def _rate(lr: float, limit: RateLimit) -> Markup:
+    """The peak rate and the limit of stability; a warning if the rate is above it."""
+    return (paragraph if limit.allows(lr) else note)(rate_line(lr, limit))
+
+
+def _doubts(recipe: Recipe) -> list[str]:
+    """A sentence if an Eigencurve schedule without a final rate hardly decays."""
+    if recipe.kind != "eigencurve" or recipe.subject is None or recipe.settings.get("min_lr") is not None:
+        return []
+    doubt = length_doubt(recipe.subject, recipe.total_steps - recipe.warmup_steps)
+    return [doubt] if doubt else []
 
 
 def _facts(schedule: Schedule) -> list[tuple[str, str]]:
@@ -70,7 +105,7 @@ def _figures(recipe: Recipe, ends: Sequence[float]) -> Markup:
     for scale, axis in AXES.items():
         text = f"Line chart of the learning rate over {recipe.total_steps:,} steps, {axis} axis: {', '.join(shown)}."
         picture = inline_svg(rates_figure(shown, scale, ends), f"rates-{scale}", text)
-        figures.append(figure(picture, f"Learning rates on a {axis} axis.{marked}"))
+        figures.append(figure(picture, f"Learning rates on a {axis} axis, peak rate {recipe.lr:.4g}.{marked}"))
     return side_by_side(*figures)
 
 

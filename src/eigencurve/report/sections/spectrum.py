@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from eigencurve.figures.spectra import negative_panel, octave_panel
+from eigencurve.planning.doubts import exponent_doubt, settling_doubt
+from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.subject import Subject
-from eigencurve.report.page import Markup, Section, facts, figure, paragraph, side_by_side, table
+from eigencurve.report.page import Markup, Section, facts, figure, note, paragraph, side_by_side, table, with_commands
 from eigencurve.report.svg import inline_svg
 from eigencurve.spectrum.describe import SpectrumDescription, describe_spectrum
-from eigencurve.spectrum.power_law import PowerLaw, fit_power_law
+from eigencurve.spectrum.power_law import PowerLaw, fitted_law
 
 INTRODUCTION = (
     "An eigenvalue of the Hessian measures how strongly the loss curves along one direction in parameter space. In a"
@@ -27,12 +29,18 @@ NEGATIVE = (
 )
 
 
-def spectrum_section(subject: Subject) -> Section:
-    """Build the section about the spectrum."""
+def spectrum_section(subject: Subject, limit: RateLimit | None = None) -> Section:
+    """Build the section about the spectrum.
+
+    Args:
+        subject: The spectrum.
+        limit: Largest stable rate; by default that of plain SGD, or of the optimizer in whose metric it was measured.
+    """
     described = describe_spectrum(subject.spectrum, subject.fraction_negative)
     blocks = [
         paragraph(INTRODUCTION),
-        facts(_facts(described)),
+        facts(_facts(described, limit or rate_limit(subject))),
+        *(note(*with_commands(doubt)) for doubt in (settling_doubt(subject), exponent_doubt(subject)) if doubt),
         paragraph(LETTERS),
         side_by_side(*_figures(subject, described)),
         _table(subject, described),
@@ -41,12 +49,13 @@ def spectrum_section(subject: Subject) -> Section:
     return Section("Curvature of the loss", blocks)
 
 
-def _facts(described: SpectrumDescription) -> list[tuple[str, str]]:
+def _facts(described: SpectrumDescription, limit: RateLimit) -> list[tuple[str, str]]:
     law = "none" if described.exponent is None else f"{described.exponent:.3f} ± {described.exponent_error:.1g}"
     return [
         ("parameters d", "unknown" if described.dim is None else f"{described.dim:,}"),
         ("smallest eigenvalue μ", f"{described.mu:.4g}"),
         ("largest eigenvalue L", f"{described.L:.4g}"),
+        (f"largest stable rate {limit.formula}", f"{limit.rate:.4g}"),
         ("condition number κ", f"{described.kappa:.4g}"),
         ("measured negative", f"{described.fraction_negative:.2%}"),
         ("extra term", f"{described.extra_term:.2f}"),
@@ -75,7 +84,7 @@ def _caption(subject: Subject) -> str:
         caption += " Error bars: one standard error, combined from the random probes and the Lanczos steps."
     if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
         return caption
-    law = fit_power_law(subject.prepared)
+    law = fitted_law(subject.prepared)
     return caption + (
         f" The line is the maximum-likelihood power law, exponent {law.alpha:.2f}; its cumulative distribution differs"
         f" from the measured one by at most {law.distance or 0.0:.1%}."

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from eigencurve.experiments.language.bytes import ByteTask, windows_at
+from eigencurve.experiments.bytes.epochs import EpochTask
 from eigencurve.experiments.training.loop import Part
 
 TEXT = torch.arange(100) % 7
@@ -22,7 +22,7 @@ class Uniform(nn.Module):
 
 
 def task(**changes):
-    return ByteTask(**{"train": TEXT, "test": TEXT, "context": 5, "batch_size": 4, "seed": 1, "num_test": 9, **changes})
+    return EpochTask(**{"train": TEXT, "test": TEXT, "context": 5, "batch_size": 4, "seed": 1, "num_test": 9} | changes)
 
 
 def test_an_epoch_shows_every_whole_window_once():
@@ -61,11 +61,5 @@ def test_loss_and_accuracy_are_per_byte(knows, loss, accuracy):
 
 
 def test_a_short_text_is_refused():
-    with pytest.raises(ValueError, match="ByteTask: 'train' must be at least 26 bytes, for one batch of windows"):
+    with pytest.raises(ValueError, match="EpochTask: 'train' must be at least 26 bytes, for one batch of windows"):
         task(train=TEXT[:20])
-
-
-def test_windows_end_before_the_last_byte():
-    text, following = windows_at(TEXT, torch.tensor([94]), 5)
-    assert following[0, -1] == TEXT[99]
-    assert text.shape == (1, 5)

@@ -1,4 +1,4 @@
-"""Predicting the next byte of a text as a training task: windows at random places, without a state."""
+"""Predicting the next byte as a training task in epochs: every window of the text once, in a random order."""
 
 from __future__ import annotations
 
@@ -11,25 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from eigencurve import _check
+from eigencurve.experiments.data.byte_text import windows_at
 from eigencurve.experiments.models.transformer import next_byte_loss
 from eigencurve.experiments.training.loop import Batch, Part, Total
 
-Windows = tuple[Tensor, Tensor]
 
-
-def windows_at(text: Tensor, starts: Tensor, context: int) -> Windows:
-    """Windows of ``context`` bytes from each of the starts, and the bytes that follow each of theirs.
-
-    >>> windows_at(torch.arange(9), torch.tensor([0, 4]), 3)
-    (tensor([[0, 1, 2],
-            [4, 5, 6]]), tensor([[1, 2, 3],
-            [5, 6, 7]]))
-    """
-    both = text[starts[:, None] + torch.arange(context + 1)]
-    return both[:, :-1], both[:, 1:]
-
-
-class ByteTask:
+class EpochTask:
     """Train on windows of one text; measure the loss on another.
 
     An epoch shows every whole window once, in a random order. The first window of an epoch begins at a random byte, so
@@ -53,7 +40,7 @@ class ByteTask:
         self.steps_per_epoch = self.num_windows // batch_size
         if self.steps_per_epoch < 1:
             need = f"at least {(batch_size + 1) * context + 1} bytes, for one batch of windows"
-            _check.refuse("ByteTask", "train", need, len(train))
+            _check.refuse("EpochTask", "train", need, len(train))
 
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
         """The batches of an epoch from number ``first`` on; a process takes every ``part.count``-th window."""

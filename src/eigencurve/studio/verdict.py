@@ -1,0 +1,95 @@
+"""The verdict at the top of both pages: which schedule to use, computed in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from eigencurve.planning.answer import Plan
+from eigencurve.planning.from_spectrum import plan_from_subject
+from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import momentum_of, optimizer_of
+from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
+from eigencurve.planning.recipe import PlannedSchedule
+from eigencurve.planning.snippets import snippet
+from eigencurve.planning.subject import Subject
+from eigencurve.studio import texts
+from eigencurve.studio.elements import download_buttons
+from eigencurve.studio.tables import html_table
+
+# Seconds between checks whether an answer is known.
+POLL_SECONDS = 0.5
+# Code with more characters than this has its schedule in a file.
+MOST_CODE = 3000
+# What is shown of the previous settings is pale.
+PALE = "<style>.st-key-earlier_verdict{opacity:.45}</style>"
+
+
+def spectrum_plan(
+    subject: Subject, total_steps: int, lr: float, noise: float | None, momentum: float, nesterov: bool
+) -> Plan:
+    """The plan for a spectrum, in the metric that it was measured in."""
+    optimizer = optimizer_of(subject)
+    inertia = momentum_of(optimizer, momentum or None)
+    return plan_from_subject(subject, total_steps, optimizer, inputs_of(subject, noise), inertia, nesterov, lr)
+
+
+def verdict(ask: Callable[[], Plan | None], framework: str, page: str) -> None:
+    """Draw the verdict, or that of the previous settings while the new one is being computed.
+
+    Args:
+        ask: Returns the plan, or None while it is being computed.
+        framework: Framework of the code.
+        page: Name of the page, under which its latest plan is remembered.
+    """
+    with st.container(border=True):
+        st.subheader(texts.VERDICT, anchor=False)
+        try:
+            plan = ask()
+        except ValueError as error:
+            st.error(texts.plain(str(error)))
+            return
+        if plan is not None:
+            st.session_state[f"{page}_plan"] = plan
+            _plan(plan)
+            _use(plan, framework)
+            return
+        _computing(ask)
+        earlier = st.session_state.get(f"{page}_plan")
+        if earlier is not None:
+            st.html(PALE)
+            with st.container(key="earlier_verdict"):
+                _plan(earlier)
+
+
+@st.fragment(run_every=POLL_SECONDS)
+def _computing(ask: Callable[[], Plan | None]) -> None:
+    """Redraw the page once the answer is known, or has failed."""
+    try:
+        known = ask() is not None
+    except ValueError:
+        known = True
+    if known:
+        st.rerun()
+    st.info(texts.PLANNING)
+
+
+def _plan(plan: Plan) -> None:
+    st.markdown(texts.with_commands(plan.verdict))
+    st.html(html_table(table_rows(plan), marked=recommended_place(plan)))
+    st.caption(f"{TABLE}.")
+    if plan.notes:
+        st.warning("\n".join(f"- {texts.with_commands(sentence)}" for sentence in plan.notes))
+    with st.expander(BASIS):
+        st.html(html_table(basis_rows(plan), wrap=True))
+
+
+def _use(plan: Plan, framework: str) -> None:
+    with st.expander(texts.USE_RECOMMENDED.format(name=plan.name)):
+        download_buttons(plan.schedule, "recommended")
+        source = PlannedSchedule(plan.schedule, plan.optimizer, plan.weight_decay, plan.momentum)
+        code = snippet(framework, source)
+        if len(code) <= MOST_CODE:
+            st.caption(code_line(plan))
+            st.code(code, language="python")
