@@ -293,7 +293,8 @@ def test_the_callback_measures_the_models_own_hessian(tmp_path):
         8, settle=None, weight_decay=1e-2, total_steps=3,
     )  # fmt: skip
     callback = MeasureSchedule(MEASUREMENT)
-    transformers.Trainer(model, arguments(tmp_path, 3), train_dataset=data, callbacks=[callback]).train()
+    with pytest.warns(UserWarning, match=r"for SGD, but the optimizer is AdamW. Use torch.optim.SGD, or"):
+        transformers.Trainer(model, arguments(tmp_path, 3), train_dataset=data, callbacks=[callback]).train()
     torch.testing.assert_close(
         callback.plan.estimate.alphas[0].tolist(), reference.alphas[0].tolist(), rtol=1e-3, atol=1e-5
     )  # float32 sums in another order
