@@ -6,9 +6,8 @@ follows every eigenvalue through every step, so its time is proportional to both
 blocks of steps and on groups of eigenvalues.
 """
 
-import time
-
 import numpy as np
+from benchmarks.core import best_of
 
 import eigencurve as ec
 from eigencurve.forecast import LoggedRun, fit_runs
@@ -16,21 +15,12 @@ from eigencurve.forecast import LoggedRun, fit_runs
 LAW = ec.PowerLaw(1.5, 1e-3, 10.0)
 
 
-def seconds(call, repeat=3):
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def show(what, cases):
     """One line per case; ``cases`` is a list of labels and calls. The first call compiles and is not timed."""
     cases[0][1]()
     first = None
     for label, call in cases:
-        spent = seconds(call)
+        spent = best_of(call, repeat=3)
         first = first or spent
         print(f"{what:<18} {label:<32} {spent:>9.3f} s   {spent / first:>8.1f} x the first")
 

@@ -21,6 +21,7 @@ with tempfile.TemporaryDirectory() as folder:
         args=TrainingArguments(
             folder, num_train_epochs=10, learning_rate=0.01, weight_decay=0.01, per_device_train_batch_size=16,
             use_cpu=True, report_to="none", save_strategy="no", disable_tqdm=True, logging_strategy="epoch",
+            optim="sgd", optim_args="momentum=0.9",
         ),
         train_dataset=[{"input_ids": row, "labels": row} for row in rows],
         callbacks=[callback],

@@ -224,7 +224,10 @@ def test_ignored_labels_are_weighted_correctly_for_any_batches(name):
             model, model_loss, source, microbatch=microbatch, count=LabelCount(model), check=False
         )  # the model's own loss passes through float32
         torch.testing.assert_close(own(vector), H @ vector, rtol=1e-3, atol=1e-5)
-    rows_only = HessianOperator.from_objective(model, exact_loss(shift), batch, microbatch=4)
+    with pytest.warns(
+        UserWarning, match="the matrix depends on 'microbatch'. If the loss is a mean over something else"
+    ):
+        rows_only = HessianOperator.from_objective(model, exact_loss(shift), batch, microbatch=4)
     assert (rows_only(vector) - H @ vector).abs().max() > 1e-3  # weighting by rows gives another matrix
 
 
@@ -290,7 +293,8 @@ def test_the_callback_measures_the_models_own_hessian(tmp_path):
         8, settle=None, weight_decay=1e-2, total_steps=3,
     )  # fmt: skip
     callback = MeasureSchedule(MEASUREMENT)
-    transformers.Trainer(model, arguments(tmp_path, 3), train_dataset=data, callbacks=[callback]).train()
+    with pytest.warns(UserWarning, match=r"for SGD, but the optimizer is AdamW. Use torch.optim.SGD, or"):
+        transformers.Trainer(model, arguments(tmp_path, 3), train_dataset=data, callbacks=[callback]).train()
     torch.testing.assert_close(
         callback.plan.estimate.alphas[0].tolist(), reference.alphas[0].tolist(), rtol=1e-3, atol=1e-5
     )  # float32 sums in another order

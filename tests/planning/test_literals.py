@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from eigencurve.planning.literals import literal
 
 
-@given(st.text(st.characters(exclude_categories=())) | st.floats(allow_nan=False) | st.none() | st.integers())
+@given(
+    st.text(st.characters(exclude_categories=()))
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.none()
+    | st.integers()
+)
 @example("hedgehog 🦔.npz")
 @example("family 👨‍👩‍👧.npz")
 @example('quotes " and \' and \\ and \\"')

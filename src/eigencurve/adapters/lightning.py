@@ -207,7 +207,9 @@ class MeasureSchedule(Callback):
         """Measure the spectrum if this is the epoch for it."""
         if self.scheduler is not None and self.plan.due(trainer.current_epoch):
             steps = total_steps(trainer)
-            self.plan.measure(pl_module, trainer.train_dataloader, self.scheduler.last_epoch, steps)
+            self.plan.measure(
+                pl_module, trainer.train_dataloader, self.scheduler.last_epoch, steps, trainer.optimizers[0]
+            )
             self.scheduler.extend(self.plan.schedule(steps))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002

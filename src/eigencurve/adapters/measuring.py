@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -157,8 +158,10 @@ class MeasuredPlan:
         """Whether to measure at the start of ``epoch``."""
         return self._measured is None and epoch >= self.measurement.at_epoch
 
-    def measure(self, model: nn.Module, loader: Any, step: int, total_steps: int) -> None:
-        """Measure ``model`` now, before ``step``."""
+    def measure(self, model: nn.Module, loader: Any, step: int, total_steps: int, optimizer: Any = None) -> None:
+        """Measure ``model`` now, before ``step``; warn if the run's ``optimizer`` is not SGD."""
+        if optimizer is not None:
+            warn_of_optimizer(optimizer)
         self.estimate = self.measurement.measure(model, self.objective, loader, total_steps, self.count)
         self._measured = (step, self.estimate.spectrum)
 
@@ -182,6 +185,19 @@ class MeasuredPlan:
         if state:
             spectrum = Spectrum(state["eigenvalues"], state["weights"], state["dim"])
             self._measured = (int(state["step"]), spectrum)
+
+
+def warn_of_optimizer(optimizer: Any) -> None:
+    """Warn if a schedule from the plain Hessian is used with an optimizer that it is not for."""
+    bare = getattr(optimizer, "optimizer", optimizer)
+    if not isinstance(bare, torch.optim.SGD):
+        name = type(bare).__name__
+        warnings.warn(
+            f"MeasureSchedule: the spectrum is that of the plain Hessian, for SGD, but the optimizer is {name}. Use "
+            "torch.optim.SGD, or measure a trained model in the optimizer's metric "
+            "(HessianOperator.preconditioned_by), or pass the logs of two runs to eigencurve.plan.",
+            stacklevel=3,
+        )
 
 
 def draw_batches(loader: Any, num_batches: int, seed: int, model: nn.Module) -> Sequence[Any]:

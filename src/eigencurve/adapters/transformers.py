@@ -201,7 +201,9 @@ class MeasureSchedule(ScheduleCallback):
             return
         if self.plan.count is None and self.plan.objective is model_loss:
             self.plan.count = LabelCount(trainer["model"])
-        self.plan.measure(trainer["model"], trainer["train_dataloader"], state.global_step, state.max_steps)
+        self.plan.measure(
+            trainer["model"], trainer["train_dataloader"], state.global_step, state.max_steps, trainer["optimizer"]
+        )
         self.scheduler.step(state.global_step)
         self.scheduler.extend(self.plan.schedule(state.max_steps))
         self._store(state)
