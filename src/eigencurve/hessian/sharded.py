@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Self, TypedDict, Unpack
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -160,7 +159,7 @@ class ShardedHessianOperator:
             rows: One boolean for each of the ``num_rows`` rows of all processes, in the order of their ranks; None is
                 all rows.
         """
-        first = sum(self._rows[: dist.get_rank(self.space.group)])
+        first = sum(self._rows[: self.space.rank])
         with undisturbed(self.model, self.mode, SEED, self._generators, self.device):
             if rows is None:
                 return self._gradient(iter(self._batches))
@@ -201,7 +200,7 @@ class ShardedHessianOperator:
     @property
     def is_main_process(self) -> bool:
         """Whether this is the first process, which shows progress."""
-        return dist.get_rank(self.space.group) == 0
+        return self.space.rank == 0
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes."""
@@ -294,7 +293,7 @@ def _space(parameters: Mapping[str, Any], is_distributed: bool) -> Space:
         first += parameter.numel()
     if len(meshes) > 1:
         _check.refuse(NAME, "model", "distributed over one mesh", f"{len(meshes)} meshes", remedy)
-    return Space(first, tuple(pieces), meshes.pop().get_group())
+    return Space(first, tuple(pieces), meshes.pop().get_group)
 
 
 def _pieces(parameter: Any, first: int) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,13 @@ class Space:
     Attributes:
         dim: Number of entries of a whole vector.
         pieces: Ranges (start, stop) of the whole vector that this process holds, in ascending order.
-        group: Process group whose processes hold one part each; None if this process holds whole vectors.
+        group: Function that returns the process group whose processes hold one part each; None if this process holds
+            whole vectors. A group that is still referenced when Python ends can abort the process.
     """
 
     dim: int
     pieces: tuple[tuple[int, int], ...]
-    group: Any = None
+    group: Callable[[], Any] | None = None
 
     @property
     def size(self) -> int:
@@ -47,6 +49,11 @@ class Space:
     def is_shared(self) -> bool:
         """Whether the vectors are distributed over several processes."""
         return self.group is not None
+
+    @property
+    def rank(self) -> int:
+        """Rank of this process among those that share the vectors."""
+        return 0 if self.group is None else dist.get_rank(self.group())
 
     def dot(self, a: Tensor, b: Tensor) -> float:
         """Inner product of two vectors, in float64."""
@@ -69,7 +76,7 @@ class Space:
     def sum(self, part: Tensor) -> Tensor:
         """Sum of ``part`` over the processes, in place."""
         if self.group is not None:
-            dist.all_reduce(part, op=dist.ReduceOp.SUM, group=self.group)
+            dist.all_reduce(part, op=dist.ReduceOp.SUM, group=self.group())
         return part
 
     def part(self, whole: Tensor) -> Tensor:
@@ -104,8 +111,9 @@ class Space:
         """The values of all processes, in the order of their ranks."""
         if self.group is None:
             return [value]
-        found: list[object] = [None] * dist.get_world_size(self.group)
-        dist.all_gather_object(found, value, group=self.group)
+        group = self.group()
+        found: list[object] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(found, value, group=group)
         return found
 
     def wait(self) -> None:
@@ -116,7 +124,7 @@ class Space:
         """Path of this process's own file: ``path`` itself, or for instance ``path.part-1-of-4``."""
         if self.group is None:
             return path
-        return path.with_name(f"{path.name}.part-{dist.get_rank(self.group)}-of-{dist.get_world_size(self.group)}")
+        return path.with_name(f"{path.name}.part-{self.rank}-of-{dist.get_world_size(self.group())}")
 
     def require(self, function: str, argument: str, vector: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return ``vector`` if it is a vector of this space.
@@ -149,10 +157,9 @@ def whole_space(dim: int) -> Space:
 
 def even_space(dim: int, group: Any) -> Space:
     """Vectors in equal parts, one for each process of ``group``; the last parts may be shorter."""
-    group = dist.group.WORLD if group is None else group
     rank, width = dist.get_rank(group), even_width(dim, dist.get_world_size(group))
     start = min(rank * width, dim)
-    return Space(dim, ((start, min(start + width, dim)),), group)
+    return Space(dim, ((start, min(start + width, dim)),), lambda: group)
 
 
 def even_width(dim: int, num_parts: int) -> int:
