@@ -37,9 +37,13 @@ LEAST_SECONDS = 60.0
 KILLED, WIDER, SURVIVED, UNKNOWN = "killed", "killed by the package", "survived", "unknown"
 
 
-def modules(folder: Path, packages: list[str]) -> list[Path]:
-    """The modules of the packages that have a test file of the same name, relative to the folder."""
-    found = [path for name in packages for path in sorted((folder / "src/eigencurve" / name).glob("[!_]*.py"))]
+def modules(folder: Path, names: list[str]) -> list[Path]:
+    """The named modules, and those of the named packages, that have a test file of the same name.
+
+    The paths are relative to the folder.
+    """
+    source = folder / "src/eigencurve"
+    found = [path for name in names for path in (source / f"{name}.py", *sorted((source / name).glob("[!_]*.py")))]
     return [path.relative_to(folder) for path in found if (folder / tests_of(path.relative_to(folder))).exists()]
 
 
@@ -163,7 +167,7 @@ class Session:
 def main() -> None:
     """Test the sampled mutants, and print the score of each module."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("packages", nargs="*", default=CORE, help="packages or modules, such as spectrum")
+    parser.add_argument("packages", nargs="*", default=CORE, help="packages or modules, such as theory or theory/tuning")
     parser.add_argument("--per-module", type=int, default=4, help="mutants of each module")
     parser.add_argument("--seed", default="0", help="seed of the sample")
     parser.add_argument("--wider", action="store_true", help="run all tests of the package on survivors")
@@ -172,6 +176,8 @@ def main() -> None:
     results = Results(options.results)
     with copied_tree() as folder:
         names = modules(folder, list(options.packages))
+        if not names:
+            parser.error(f"no module with a test file of its own in {' '.join(options.packages)}")
         samples = [sample((folder / name).read_text(), options.per_module, f"{options.seed}:{name}:") for name in names]
         # One of each module, then the second of each: an interrupted run has seen all modules.
         rounds = itertools.zip_longest(

@@ -9,6 +9,7 @@ from tests.reference.problems import pieces, problems, schedules
 import eigencurve as ec
 from eigencurve.theory.blocks import block_loss_gradient
 from eigencurve.theory.momentum_kernels import (
+    advance_momentum_blocks,
     direction,
     equal_steps_slope,
     equal_steps_with_momentum,
@@ -101,3 +102,36 @@ def test_the_stationary_moments_change_as_stated(share, m, nesterov):
     x, bump = share * limit, 1e-5 * min(share, 1 - share) * limit
     slope = (stationary(x + bump) - stationary(x - bump)) / (2 * bump)
     assert_allclose(stationary_slope(x, m, nesterov), slope, rtol=1e-4, atol=1e-5 / (1 - m) / share)
+
+
+def variance_after_a_block(x, m, nesterov, steps, rise):
+    """Variance of an eigenvalue of 1, from its stationary value, after one block of steps with a mean rate of x."""
+    p, q = direction(m, nesterov)
+    bias, variance = np.zeros((3, 1)), np.zeros((3, 1))
+    for _ in range(20_000):  # to the stationary value of the first rate
+        variance[:, 0] = next_moments(tuple(variance[:, 0]), x - rise / 2, m, p, q, 1.0)
+    exact = tuple(variance[:, 0])
+    for eta in np.linspace(x - rise / 2, x + rise / 2, steps):
+        exact = next_moments(exact, eta, m, p, q, 1.0)
+    one = np.ones(1)
+    advance_momentum_blocks(one, one, m, nesterov, bias, variance, np.array([steps]), np.array([x]), np.array([rise]))
+    return variance[0, 0], exact[0]
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("share", [0.02, 0.2, (1 - 0.9) / (1 + 0.9), 0.6])
+def test_a_block_follows_a_changing_rate(share, nesterov):
+    x = share * largest_stable_rate(1.0, 0.9, nesterov)
+    found, exact = variance_after_a_block(x, 0.9, nesterov, 100, 0.02 * x)
+    at_constant_rate = variance_after_a_block(x, 0.9, nesterov, 100, 0.0)[1]
+    assert abs(found - exact) < 0.05 * abs(exact - at_constant_rate)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_a_changing_rate_at_the_limit_is_finite(nesterov):
+    """The stationary moments are infinite there, so their change is left out."""
+    x = largest_stable_rate(1.0, 0.9, nesterov)
+    bias, variance = np.zeros((3, 1)), np.zeros((3, 1))
+    block = np.array([10]), np.array([x]), np.array([-0.01 * x])
+    advance_momentum_blocks(np.ones(1), np.ones(1), 0.9, nesterov, bias, variance, *block)
+    assert np.isfinite(variance).all()

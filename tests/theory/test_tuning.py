@@ -33,6 +33,14 @@ def test_never_passes_the_largest_rate_and_never_raises_the_loss(q, cap, data):
         assert q.expected_loss(g) <= q.expected_loss(f) * (1 + 1e-12)
 
 
+def test_a_rate_that_rounds_above_the_limit_is_lowered():
+    lr, max_lr = 0.29000000000000004, 3.9
+    assert lr * (max_lr / lr) > max_lr
+    easy = ec.NoisyQuadratic(ec.Spectrum([1e-3], [1]), 0.0, 1.0)  # without noise the largest rate is the best one
+    assert tune(StepEvaluator(easy.nodes), ec.constant(3, lr), max_lr).lr == pytest.approx(max_lr, rel=1e-14)
+    assert tune(StepEvaluator(easy.nodes), ec.constant(3, lr), max_lr).lr <= max_lr
+
+
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_the_best_scale_of_a_tuned_schedule_is_one(kind):
     evaluator = kind(Q.nodes)

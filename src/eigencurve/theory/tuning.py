@@ -35,7 +35,7 @@ def best_scale(evaluator: Evaluator, schedule: Schedule, max_lr: float) -> float
     ceiling = 1e3 * (float(coarse[best]) or 1.0)  # Brent's method cannot handle infinity
 
     def loss(log_scale: float) -> float:
-        return min(float(losses(np.array([limit * math.exp(min(log_scale, 0.0))]))[0]), ceiling)
+        return min(float(losses(np.array([limit * math.exp(log_scale)]))[0]), ceiling)
 
     bracket = np.log(GRID[[max(best - 1, 0), min(best + 1, len(GRID) - 1)]])
     found = minimize_scalar(loss, bounds=bracket, method="bounded", options=BRENT)
