@@ -147,8 +147,8 @@ def test_checkpoints_refuse_another_loss_or_point(tmp_path):
 
 def test_one_call_from_a_loss_to_its_schedule():
     params, batch = problem(40)
-    schedule, estimate = jax_schedule(loss, params, batch, 50, lr=0.1, weight_decay=1e-3, num_steps=12, min_lr=1e-4)
-    again = estimate_spectrum(hessian_operator(loss, params, batch), 12, weight_decay=1e-3, total_steps=50)
+    schedule, estimate = jax_schedule(loss, params, batch, 50, lr=0.1, weight_decay=1e-3, num_steps=40, min_lr=1e-4)
+    again = estimate_spectrum(hessian_operator(loss, params, batch), 40, weight_decay=1e-3, total_steps=50)
     assert estimate.spectrum == again.spectrum
     assert schedule == ec.eigencurve(ec.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
 

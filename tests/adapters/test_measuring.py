@@ -42,6 +42,7 @@ def test_a_measurement_during_the_warmup_starts_the_curve_after_it():
     assert schedule == ec.warmup(ec.eigencurve(ec.prepare(SPECTRUM, 1e-2), 17, 0.2), 3)
 
 
+@pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 def test_a_plan_measures_once_and_restores_from_plain_numbers():
     torch.manual_seed(0)
     model, loader = nn.Linear(4, 3), DataLoader(data(), batch_size=8)
@@ -102,3 +103,11 @@ def test_runs_without_room_for_the_curve_are_refused():
         MEASUREMENT.before(3)
     with pytest.raises(ValueError, match="'at_epoch' must be before the last step"):
         MEASUREMENT.after(SPECTRUM, step=20, total_steps=20)
+
+
+def test_an_estimate_that_has_not_settled_is_a_warning():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 30), nn.Tanh(), nn.Linear(30, 3))
+    plan = MeasuredPlan(loss, Measurement(lr=0.2, weight_decay=1e-2, num_steps=5))
+    with pytest.warns(UserWarning, match=r"Measurement: The spectrum has not settled .* Pass a larger 'num_steps'"):
+        plan.measure(model, DataLoader(data(), batch_size=8), step=0, total_steps=20)

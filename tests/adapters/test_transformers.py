@@ -252,9 +252,12 @@ def test_labels_that_are_not_ignored_tokens_count_as_rows():
     assert LabelCount(model)({**batch, "labels": torch.tensor([0, 1, -100])}) == 2
 
 
+# Few products, for speed: these measurements have not settled.
 MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, num_batches=4, num_steps=8, settle=None)
+UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
+@UNSETTLED
 @pytest.mark.parametrize("at_epoch", [0, 1])
 def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch):
     measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch})
@@ -286,6 +289,7 @@ def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch):
     assert longer.scheduler.schedule.total_steps == 16
 
 
+@UNSETTLED
 def test_the_callback_measures_the_models_own_hessian(tmp_path):
     model, data = tiny_gpt2(), rows(masked(8))
     reference = estimate_spectrum(

@@ -85,6 +85,11 @@ class TestLemma1:
         assume(a.lengths[0] > 1e-9)
         brackets(q.loss_parts(schedule_for(q.spectrum, a.lengths)), bounds.lemma_1(q, a.lengths))
 
+    @pytest.mark.parametrize(("beta", "constant"), [(2.0, 15.0), (3.0, 3 * math.e**2)])
+    def test_its_constant(self, beta, constant):
+        q = ec.NoisyQuadratic(ec.Spectrum([1.0], [1]), noise=2.0, initial_error=0.0)
+        assert bounds.lemma_1(q, [9.0], beta).variance == pytest.approx(0.5 * constant * 2.0 * beta / (1 + 9))
+
     def test_how_tight_it_is(self):
         """The bias part is tight to 2 %; the variance part, with its constant 15, is 10 to 40 times too high."""
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 100.0], [1, 1e-12]), 1.0, 1.0)

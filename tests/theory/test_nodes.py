@@ -34,6 +34,13 @@ def test_keeps_the_moments():
     assert compress(ec.NoisyQuadratic(LAWS[1.0], noise_power=0.25).nodes).noise_power == 0.25
 
 
+def test_three_eigenvalues_of_a_cell_become_two():
+    lam = np.array([1.0, 1.001, 1.003, 3.99, 4.0])
+    few = compress(Nodes(lam, np.full(5, 0.2), np.ones(5), np.ones(5), 0.0), num_cells=2)
+    assert len(few) == 4
+    assert_allclose(few.lam[2:], [3.99, 4.0])
+
+
 def test_few_or_equal_eigenvalues():
     nodes = ec.NoisyQuadratic(LAWS[1.0]).nodes
     assert compress(nodes, num_cells=1500) is nodes

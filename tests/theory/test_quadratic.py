@@ -95,6 +95,11 @@ def test_refuses_a_bad_problem(arguments, error, match):
             r"'schedules' must be of the same total_steps, got \[8, 9\]",
         ),
         (lambda q: q.compare({"a": ec.constant(9, 0.1)}, max_lr=0.01), ValueError, r"'max_lr' must be >= the largest"),
+        (
+            lambda q: q.compare({"a": ec.constant(9, 0.1), "b": ec.constant(9, 0.001)}, max_lr=0.01),
+            ValueError,
+            r"'max_lr' must be >= the largest rate of the schedules \(0.1\)",
+        ),
     ],
 )
 def test_refuses_a_bad_question(call, error, match):

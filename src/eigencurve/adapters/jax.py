@@ -16,7 +16,7 @@ try:
     import torch
     from jax.flatten_util import ravel_pytree
 
-    from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of
+    from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of, warn_if_unsettled
     from eigencurve.hessian.matvec import DTYPES, MatvecOperator
     from eigencurve.hessian.preconditioned import PreconditionedOperator
     from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
@@ -178,10 +178,14 @@ def jax_schedule(
 
     Returns:
         The schedule, ready for :func:`eigencurve.adapters.optax.optax_schedule`, and the estimate behind it.
+
+    Warns:
+        UserWarning: The estimate has not settled, or the run is too short for the curve to decay.
     """
     total = whole_steps("jax_schedule", "total_steps", total_steps, minimum=1)
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(hessian_operator(loss, params, batches), settings)
+    warn_if_unsettled("jax_schedule", estimate)
     return schedule_of(estimate, lr, min_lr, beta), estimate
 
 

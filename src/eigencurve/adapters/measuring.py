@@ -25,7 +25,7 @@ except ImportError as error:
 
 from eigencurve.hessian.batches import Count
 from eigencurve.hessian.distributed import DistributedOperator
-from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate
+from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, warn_if_unsettled
 from eigencurve.hessian.isolation import undisturbed
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settings import EstimateSettings
@@ -159,10 +159,15 @@ class MeasuredPlan:
         return self._measured is None and epoch >= self.measurement.at_epoch
 
     def measure(self, model: nn.Module, loader: Any, step: int, total_steps: int, optimizer: Any = None) -> None:
-        """Measure ``model`` now, before ``step``; warn if the run's ``optimizer`` is not SGD."""
+        """Measure ``model`` now, before ``step``.
+
+        Warns:
+            UserWarning: The run's ``optimizer`` is not SGD, or the estimate has not settled.
+        """
         if optimizer is not None:
             warn_of_optimizer(optimizer)
         self.estimate = self.measurement.measure(model, self.objective, loader, total_steps, self.count)
+        warn_if_unsettled("Measurement", self.estimate)
         self._measured = (step, self.estimate.spectrum)
 
     def schedule(self, total_steps: int) -> Schedule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -24,7 +23,7 @@ try:
 except ImportError as error:
     raise ImportError("eigencurve.adapters.torch needs PyTorch: pip install eigencurve[torch]") from error
 
-from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of
+from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of, warn_if_unsettled
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 
@@ -288,8 +287,7 @@ def torch_schedule(
     total = whole_steps("torch_schedule", "total_steps", total_steps, minimum=1)
     settings = EstimateSettings(weight_decay=weight_decay, total_steps=total, **options)
     estimate = run_estimate(HessianOperator(model, loss_fn, batches, microbatch=microbatch), settings)
-    if estimate.doubt:
-        warnings.warn(f"torch_schedule: {estimate.doubt} Pass a larger 'num_steps'.", stacklevel=2)
+    warn_if_unsettled("torch_schedule", estimate)
     return schedule_of(estimate, lr, min_lr, beta), estimate
 
 

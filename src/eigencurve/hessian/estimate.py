@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,6 +139,12 @@ def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> Spect
 def schedule_of(estimate: SpectrumEstimate, lr: float, min_lr: float | None = None, beta: float = 2.0) -> Eigencurve:
     """Eigencurve schedule of a measured spectrum, for the weight decay and the steps that it was measured for."""
     return eigencurve(prepare(estimate.spectrum, estimate.weight_decay), estimate.total_steps, lr, min_lr, beta)
+
+
+def warn_if_unsettled(caller: str, estimate: SpectrumEstimate) -> None:
+    """Warn the user of ``caller``, a public function, if the estimate behind its schedule has not settled."""
+    if estimate.doubt:
+        warnings.warn(f"{caller}: {estimate.doubt} Pass a larger 'num_steps'.", stacklevel=3)
 
 
 class _ProbeLoop:

@@ -88,9 +88,8 @@ def _steps_at_cap(nodes: Nodes, cap: Array, total_steps: int) -> Array:
         rest = cap / (2 - cap) * nodes.noise
         # e - rest shrinks by the factor (1 - cap)² per step, and rest < enough
         count = np.ceil(np.log((enough - rest) / (nodes.error - rest)) / (2 * np.log1p(-cap)))
-    count = np.where(nodes.noise == 0, np.where(cap < 1, total_steps, 0.0), count)
-    count = np.where((nodes.error <= enough) & ~((nodes.noise == 0) & (cap < 1)), 0.0, count)
-    return np.asarray(np.clip(np.nan_to_num(count), 0, total_steps))
+    # without noise enough is 0 and the count infinite
+    return np.clip(np.where(nodes.error <= enough, 0.0, np.nan_to_num(count)), 0, total_steps)
 
 
 def _after_cap(nodes: Nodes, cap: Array, count: Array) -> Array:
