@@ -110,8 +110,10 @@ $(PEERS)/.installed: pyproject.toml constraints.txt
 	  curvlinops-for-pytorch==3.0.1 backpack-for-pytorch==1.7.1
 	@touch $@
 
-bench-peers: $(PEERS)/.installed ## compare Hessian products and density runs with other packages
-	$(PEERS)/bin/python -m benchmarks.peers
+bench-peers: export OPENBLAS_NUM_THREADS := 1
+bench-peers: export OMP_NUM_THREADS := 1
+bench-peers: $(PEERS)/.installed ## compare with other packages and write results/peers.md
+	$(PEERS)/bin/python -m benchmarks --peers
 
 $(VENV)/.docs: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

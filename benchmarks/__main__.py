@@ -1,4 +1,4 @@
-"""Run the benchmarks one after another and write results/benchmarks.md: ``make bench``.
+"""Run the benchmarks one after another and write a results page: ``make bench`` and ``make bench-peers``.
 
 Each benchmark is a process of its own, so that none warms up another. Its whole output is on the page, below the first
 paragraph of its description.
@@ -20,6 +20,8 @@ NAMES = (
     "products", "noise", "counting", "sharpening", "scheduler", "core", "theory", "growth", "forecast", "ridge",
     "reading", "studio",
 )  # fmt: skip
+# These need other packages, so they have an environment and a page of their own.
+PEERS = ("peers", "waiting")
 
 
 def processor():
@@ -58,17 +60,18 @@ def section(name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=list(NAMES), help=f"benchmarks to run: {', '.join(NAMES)}")
-    parser.add_argument("--output", type=Path, default=FOLDER.parent / "results", help="folder for benchmarks.md")
+    parser.add_argument("--peers", action="store_true", help="compare with other packages and write peers.md")
+    parser.add_argument("--output", type=Path, default=FOLDER.parent / "results", help="folder for the page")
     options = parser.parse_args()
     intro = (
         f"Measured on {processor()} with {os.cpu_count()} cores, {platform.system()}, OMP_NUM_THREADS="
         f"{os.environ.get('OMP_NUM_THREADS', 'not set')}. Times are from one machine; the ratios in each section are "
-        "from one run on the same work. The comparison with other packages is in [peers](peers.md)."
+        f"from one run on the same work. {'' if options.peers else 'Other packages are in [peers](peers.md).'}".strip()
     )
-    body = "\n\n".join([intro, *(section(name) for name in options.names)])
-    page = ResultsPage("benchmarks", "Benchmarks", body)
-    print(f"wrote {page.write(options.output, made_by_line('make bench'))[0]}")
+    body = "\n\n".join([intro, *(section(name) for name in (PEERS if options.peers else NAMES))])
+    stem, title = ("peers", "Comparison with other packages") if options.peers else ("benchmarks", "Benchmarks")
+    made_by = made_by_line(f"make {'bench-peers' if options.peers else 'bench'}")
+    print(f"wrote {ResultsPage(stem, title, body).write(options.output, made_by)[0]}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@ import torch
 from tests.hessian.models import generator, scramble
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from eigencurve.hessian.operator import HessianOperator
-from eigencurve.hessian.products import difference_product, gauss_newton_product, hessian_product
+from eigencurve.hessian.products import difference_product, gauss_newton_product, hessian_product, with_hooks_noticed
 
 
 def test_unused_parameters_and_linear_losses_have_no_curvature():
@@ -87,3 +88,51 @@ def test_parameters_are_put_back_when_a_gradient_fails():
     with pytest.raises(ArithmeticError):
         difference_product(failing, [w], step=1e-3)([v])
     assert w.data_ptr() == address
+
+
+class Recomputed(nn.Module):
+    """A network whose backward pass runs its first part again."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Tanh()).double()
+        self.last = nn.Linear(5, 2).double()
+
+    def forward(self, x):
+        return self.last(checkpoint(self.first, x, use_reentrant=False))
+
+
+def test_recomputed_activations_are_those_of_the_operators_mode():
+    """The model is in train mode, in which batch norm gives other values, and the products are those of eval mode."""
+    model, x = Recomputed().train(), torch.randn(6, 3, dtype=torch.float64, generator=generator())
+    batch = (x, torch.zeros(6, 2, dtype=torch.float64))
+    operator = HessianOperator(model, nn.MSELoss(), batch)
+    v = torch.arange(1.0, operator.dim + 1, dtype=torch.float64)
+    plain = HessianOperator(nn.Sequential(model.first, model.last), nn.MSELoss(), batch)
+    for _ in range(2):
+        torch.testing.assert_close(operator(v), plain(v))
+    assert all(module.training for module in model.modules())
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        ctx.save_for_backward(w)
+        return w**3
+
+    @staticmethod
+    def backward(ctx, slope):
+        return 3 * ctx.saved_tensors[0] ** 2 * slope
+
+
+def test_a_product_is_native_unless_python_code_takes_part():
+    matrix, w, _ = quadratic()
+    assert hessian_product(w @ matrix @ w, [w]).is_native
+    assert not hessian_product(Cube.apply(Cube.apply(w)).sum(), [w]).is_native
+    assert gauss_newton_product(matrix @ w, lambda z: z.square().sum(), [w]).is_native
+    assert not gauss_newton_product(Cube.apply(w), lambda z: z.square().sum(), [w]).is_native
+    assert with_hooks_noticed(lambda: hessian_product(w @ matrix @ w, [w])).is_native
+    assert not with_hooks_noticed(
+        lambda: hessian_product(checkpoint(lambda u: u @ matrix @ u, w, use_reentrant=False), [w])
+    ).is_native

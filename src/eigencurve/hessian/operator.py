@@ -24,7 +24,14 @@ from eigencurve.hessian.objective import (
     require_unsplit_batch_norm,
 )
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
-from eigencurve.hessian.products import Product, difference_product, gauss_newton_product, hessian_product
+from eigencurve.hessian.products import (
+    GraphProduct,
+    Product,
+    difference_product,
+    gauss_newton_product,
+    hessian_product,
+    with_hooks_noticed,
+)
 from eigencurve.hessian.space import whole_space
 from eigencurve.hessian.verify import SEED, verify_operator
 
@@ -87,7 +94,7 @@ class CurvatureOperator(ABC):
         self._sizes = [parameter.numel() for parameter in self._parameters]
         self.dim, self.dtype, self.device = sum(self._sizes), self._parameters[0].dtype, self._parameters[0].device
         self._generators, self._plain_kernels = generators_of(batches), False
-        self._cached: tuple[Any, Product] | None = None
+        self._cached: tuple[Any, GraphProduct] | None = None
         self.difference_step = first_step(self.dtype)
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
             pairs = not isinstance(loss_fn, Objective)
@@ -114,6 +121,9 @@ class CurvatureOperator(ABC):
             self._cached = None
         self._step = self.difference_step if step is None else step
         drawn = None if self._graph_is_kept() else seed
+        if self._cached is not None and drawn is None and self._cached[1].is_native and not self._plain_kernels:
+            with torch.inference_mode(False):
+                return _flat(self._cached[1](self._parts(vector)))
         with undisturbed(self.model, self.mode, drawn, self._generators, self.device):
             try:
                 return self._sum(vector)
@@ -208,7 +218,7 @@ class CurvatureOperator(ABC):
 
     def parameter_vector(self) -> Tensor:
         """Current values of the parameters, as one flat vector."""
-        return torch.cat([parameter.detach().reshape(-1) for parameter in self._parameters])
+        return _flat([parameter.detach() for parameter in self._parameters])
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes that share the products; here there is one."""
@@ -220,14 +230,14 @@ class CurvatureOperator(ABC):
         return True
 
     @abstractmethod
-    def _linearise(self, batch: Any, index: int) -> Product:
+    def _linearise(self, batch: Any, index: int) -> GraphProduct:
         """Build the graphs of one microbatch and return v -> Hv on it."""
 
     def _sum(self, vector: Tensor) -> Tensor:
         parts, total = self._parts(vector), None
         with twice_differentiable_kernels(self._plain_kernels, self.device):
             for index, (size, batch) in enumerate(self._batches):
-                piece = torch.cat([part.reshape(-1) for part in self._product_on(batch, index)(parts)])
+                piece = _flat(self._product_on(batch, index)(parts))
                 if self.num_pieces == 1:
                     return piece
                 piece *= size / self.num_examples
@@ -247,7 +257,7 @@ class CurvatureOperator(ABC):
             return self._linearise(batch, index)
         if self._cached is None or not self._graph_is_kept():
             self._cached = None  # free the old graph before building the new one
-            self._cached = (self._parameter_state(), self._linearise(batch, index))
+            self._cached = (self._parameter_state(), with_hooks_noticed(lambda: self._linearise(batch, index)))
         return self._cached[1]
 
     def _graph_is_kept(self) -> bool:
@@ -336,7 +346,7 @@ class HessianOperator(CurvatureOperator):
         halves = Objective(outputs=objective, loss=lambda loss, _batch: loss)
         return cls(model, halves, batches, **options)
 
-    def _linearise(self, batch: Any, index: int) -> Product:
+    def _linearise(self, batch: Any, index: int) -> GraphProduct:
         return hessian_product(self._loss(batch, index), self._parameters)
 
 
@@ -372,7 +382,7 @@ class GaussNewtonOperator(CurvatureOperator):
         """
         return cls(model, Objective(outputs, loss), batches, **options)
 
-    def _linearise(self, batch: Any, index: int) -> Product:
+    def _linearise(self, batch: Any, index: int) -> GraphProduct:
         outputs = self._objective.outputs(self.model, batch)
         if not isinstance(outputs, Tensor):
             remedy = "Use GaussNewtonOperator.from_objective to name the tensor that enters the loss."
@@ -383,3 +393,7 @@ class GaussNewtonOperator(CurvatureOperator):
             lambda z: checked_loss(type(self).__name__, self._objective.loss(z, batch), index),
             self._parameters,
         )
+
+
+def _flat(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([part.reshape(-1) for part in parts])

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import Node
 
 # v -> Hv, with one tensor per parameter on both sides.
 Product = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 
 
-def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
+@dataclass(frozen=True)
+class GraphProduct:
+    """A product on graphs that are kept.
+
+    Attributes:
+        multiply: The function v -> Hv.
+        is_native: Whether it runs only PyTorch's own code, which no mode, buffer or random state of the model affects.
+    """
+
+    multiply: Product
+    is_native: bool
+
+    def __call__(self, vector: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The product."""
+        return self.multiply(vector)
+
+
+def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> GraphProduct:
     r"""Return v -> Hv for a loss, from a gradient graph that is built once.
 
     .. math:: Hv = \nabla_w \langle \nabla_w \ell(w), v \rangle
@@ -36,10 +56,12 @@ def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> Product:
             materialize_grads=True,
         )
 
-    return product
+    return GraphProduct(product, not _runs_python(gradient))
 
 
-def gauss_newton_product(outputs: Tensor, loss_of: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]) -> Product:
+def gauss_newton_product(
+    outputs: Tensor, loss_of: Callable[[Tensor], Tensor], parameters: Sequence[Tensor]
+) -> GraphProduct:
     r"""Return v -> Gv for the Gauss-Newton matrix of ``loss_of(outputs)``, from graphs that are built once.
 
     .. math:: G = J^\top \nabla_z^2 \ell(z)\, J, \qquad J = \partial z / \partial w
@@ -63,7 +85,7 @@ def gauss_newton_product(outputs: Tensor, loss_of: Callable[[Tensor], Tensor], p
         bent = torch.autograd.grad(slope, leaf, pushed, retain_graph=True)[0]
         return torch.autograd.grad(outputs, parameters, bent, retain_graph=True, materialize_grads=True)
 
-    return product
+    return GraphProduct(product, not _runs_python([*pulled, slope, outputs]))
 
 
 def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], step: float) -> Product:
@@ -105,18 +127,40 @@ def _gradient_at(
             parameter.data = original
 
 
+def with_hooks_noticed(build: Callable[[], GraphProduct]) -> GraphProduct:
+    """The product that ``build`` returns; it is not native if its graph has hooks for saved tensors.
+
+    Activation checkpointing installs such hooks, so that a backward pass runs parts of the model again.
+    """
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks("the model has hooks for saved tensors"):
+            return build()
+    except RuntimeError:
+        return GraphProduct(build().multiply, is_native=False)
+
+
+def _runs_python(gradient: Sequence[Tensor]) -> bool:
+    """Whether a backward pass through the graph of ``gradient`` calls a ``torch.autograd.Function``."""
+    return any(isinstance(node, BackwardCFunction) for node in _nodes(gradient))
+
+
 def _require_second_derivatives(gradient: Sequence[Tensor]) -> None:
     """Raise RuntimeError if a backward pass is marked ``once_differentiable``.
 
     PyTorch cuts such a pass out of the graph and leaves a node that raises when it is reached. If nothing else connects
     a gradient to the parameters, the node is never reached and the product would silently be zero.
     """
+    if any(node.name() in ("torch::autograd::Error", "DelayedError") for node in _nodes(gradient)):
+        raise RuntimeError("a backward pass in the model is marked with @once_differentiable")
+
+
+def _nodes(gradient: Sequence[Tensor]) -> Iterator[Node]:
+    """All nodes of the graph."""
     waiting = [part.grad_fn for part in gradient if part.grad_fn is not None]
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
-        if node.name() in ("torch::autograd::Error", "DelayedError"):
-            raise RuntimeError("a backward pass in the model is marked with @once_differentiable")
+        yield node
         following = {after for after, _ in node.next_functions if after is not None} - seen
         seen |= following
         waiting.extend(following)

@@ -120,15 +120,18 @@ def resnet20_operator(data: Path | None = None) -> HessianOperator:
     Raises:
         FileNotFoundError: The weights or the images are missing.
     """
-    return HessianOperator(*_problem(data, NUM_IMAGES))
+    return HessianOperator(*resnet20_problem(data, NUM_IMAGES))
 
 
 def resnet20_examples(data: Path | None = None) -> HessianOperator:
     """The same loss on more images, for its gradients; its products are not checked."""
-    return HessianOperator(*_problem(data, NUM_EXAMPLES), microbatch=MICROBATCH, check=False)
+    return HessianOperator(*resnet20_problem(data, NUM_EXAMPLES), microbatch=MICROBATCH, check=False)
 
 
-def _problem(data: Path | None, num_images: int) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
+def resnet20_problem(
+    data: Path | None = None, num_images: int = NUM_IMAGES
+) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    """The trained network, its loss and its first training images."""
     weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
     model = resnet20()
     load_npz(model, weights)

@@ -1,0 +1,183 @@
+"""Time until the schedule of a network is right, compared with other packages: ``python -m benchmarks.waiting``.
+
+A schedule is right if it is within 10 % of that of 1,000 products at every step, for every random probe that is tried.
+Prints the number of products that takes, and its time. The other packages return the nodes of every Lanczos run with
+the probe's weights; their schedule is that of the mean of n runs of k steps, for k equal to our number of products and
+twice that, and the smallest n for which all disjoint groups of n probes are right. They are given the numbers of our
+Lanczos runs, so they differ only in the time of a product. ">" marks the products that were tried without success.
+Times are processor seconds of one thread: for eigencurve those of the whole call of ``estimate_spectrum``, for the
+others those of their products alone. Run it with ``make bench-peers``.
+"""
+
+import argparse
+import time
+
+import numpy as np
+import torch
+from benchmarks.peers import TOOLS, make_product
+from benchmarks.products import WordModel, medians
+from torch import nn
+from torch.nn import functional as F
+
+import eigencurve as ec
+from eigencurve.experiments.models.registry import build
+from eigencurve.experiments.studies.resnet20_spectrum import resnet20_problem
+from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
+from eigencurve.hessian.settling import Settling, log_curve
+from eigencurve.spectrum.quadrature import gauss_quadrature
+
+WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
+NUM_OWN_PROBES = 4
+# Numbers of products at which our schedules are compared.
+MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
+NUM_WORDS, NUM_UPDATES = 100, 300
+
+
+class ClassesSecond(nn.Module):
+    """A network whose output has the classes in the second dimension, as cross entropy expects them."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, words):
+        """Logits, with the words in the last dimension."""
+        return self.network(words).transpose(1, 2)
+
+
+def markov_text(num_rows, length):
+    """Rows of words, each of which depends on the one before."""
+    chances = torch.softmax(3 * torch.randn(NUM_WORDS, NUM_WORDS), dim=1)
+    columns = [torch.randint(0, NUM_WORDS, (num_rows,))]
+    for _ in range(length - 1):
+        columns.append(torch.multinomial(chances[columns[-1]], 1)[:, 0])
+    return torch.stack(columns, dim=1)
+
+
+def trained(model, text):
+    """``model`` after some updates with Adam on random rows, and the first rows as a batch."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(NUM_UPDATES):
+        rows = text[torch.randint(0, len(text), (32,))]
+        optimizer.zero_grad()
+        F.cross_entropy(model(rows[:, :-1]), rows[:, 1:]).backward()
+        optimizer.step()
+    return model.eval(), (text[:32, :-1], text[:32, 1:])
+
+
+def problems(names):
+    """Name, trained network and batch; ResNet-20 and its images are read from ``EIGENCURVE_DATA``."""
+    torch.manual_seed(0)
+    text = markov_text(1000, 33)
+    makers = {
+        "LSTM": lambda: trained(WordModel(NUM_WORDS, 64), text),
+        "transformer": lambda: trained(ClassesSecond(build("transformer", NUM_WORDS, divisor=2)), text),
+        "ResNet-20": lambda: resnet20_problem(num_images=100)[::2],
+    }
+    for name in names or makers:
+        yield name, *makers[name]()
+
+
+def is_right(curve, reference):
+    return np.abs(curve - reference).max() <= np.log1p(TOLERANCE)
+
+
+def run(operator, num_steps, seed):
+    return estimate_spectrum(
+        operator, num_steps, seed=seed, settle=None, weight_decay=WEIGHT_DECAY, total_steps=TOTAL_STEPS, progress=False
+    )
+
+
+def our_count(operator, reference):
+    """The smallest number of products from which on the schedules of all probes are right, or None.
+
+    The leading rows of a tridiagonal are that of a shorter run.
+    """
+    settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
+    runs = tridiagonals(operator, max(MARKS), range(NUM_OWN_PROBES))
+    enough = None
+    for k in reversed(MARKS):
+        if not all(is_right(settling.curve(alphas[:k], betas[:k]), reference) for alphas, betas in runs):
+            return enough
+        enough = k
+    return enough
+
+
+def tridiagonals(operator, num_steps, seeds):
+    found = [run(operator, num_steps, seed) for seed in seeds]
+    return [(estimate.alphas[0], estimate.betas[0]) for estimate in found]
+
+
+def mean_curve(runs, num_steps):
+    """The schedule of the mean of several runs, weighted by their probes."""
+    nodes, weights = zip(*(gauss_quadrature(a[:num_steps], b[:num_steps]) for a, b in runs), strict=True)
+    return log_curve(ec.Spectrum(np.concatenate(nodes), np.concatenate(weights)), WEIGHT_DECAY, TOTAL_STEPS)
+
+
+def probes_needed(runs, num_steps, reference):
+    """The smallest n for which all disjoint groups of n runs are right, and at least two are there; None if none is."""
+    for n in range(1, len(runs) // 2 + 1):
+        groups = [runs[i : i + n] for i in range(0, len(runs) - n + 1, n)]
+        if all(is_right(mean_curve(group, num_steps), reference) for group in groups):
+            return n
+    return None
+
+
+def others_count(runs, num_steps, reference):
+    """A number of products, the Lanczos steps of a run, and whether the products are enough, or are too few."""
+    n = probes_needed(runs, num_steps, reference)
+    if n is not None:
+        return n * num_steps, num_steps, True
+    tried = len(runs) // 2 if is_right(mean_curve(runs, num_steps), reference) else len(runs)
+    return tried * num_steps, num_steps, False
+
+
+def product_times(model, batch):
+    """Median seconds of a product of each package."""
+    before = torch.backends.mkldnn.enabled
+    torch._C._set_mkldnn_enabled(not any(isinstance(module, nn.LSTM) for module in model.modules()))
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        times = medians([make_product(tool, model, batch) for tool in TOOLS[1:]])
+    torch._C._set_mkldnn_enabled(before)
+    return dict(zip(TOOLS[1:], times, strict=True))
+
+
+def seconds(call):
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def compare(name, model, batch, num_probes):
+    """Print the lines of one network."""
+    operator = HessianOperator(model, F.cross_entropy, batch)
+    reference = log_curve(run(operator, 1000, 99).spectrum, WEIGHT_DECAY, TOTAL_STEPS)
+    ours = our_count(operator, reference)
+    if ours is None:
+        print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
+        return
+    own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
+    print(f"{name} ({operator.dim:,} parameters)", flush=True)
+    print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
+    runs = tridiagonals(operator, 2 * ours, range(100, 100 + num_probes))
+    count, length, is_enough = min(others_count(runs, k, reference) for k in (ours, 2 * ours))
+    sign = "" if is_enough else ">"
+    for tool, one in product_times(model, batch).items():
+        total = f"{sign}{count * one:.1f} s"
+        ratio = f"{sign}{count * one / own_time:.0f} times as long, in runs of {length}"
+        print(f"  {tool:<22}{sign + str(count):>9} products{total:>11}   {ratio}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="networks: LSTM, transformer, ResNet-20")
+    parser.add_argument("--probes", type=int, default=64, help="Lanczos runs for the other packages")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    for name, model, batch in problems(options.names):
+        compare(name, model, batch, options.probes)
+
+
+if __name__ == "__main__":
+    main()
