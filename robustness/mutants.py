@@ -167,7 +167,7 @@ class Session:
 def main() -> None:
     """Test the sampled mutants, and print the score of each module."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("packages", nargs="*", default=CORE, help="packages or modules, such as theory or theory/tuning")
+    parser.add_argument("packages", nargs="*", default=CORE, help="packages or modules, such as theory/tuning")
     parser.add_argument("--per-module", type=int, default=4, help="mutants of each module")
     parser.add_argument("--seed", default="0", help="seed of the sample")
     parser.add_argument("--wider", action="store_true", help="run all tests of the package on survivors")
