@@ -9,3 +9,9 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def same_weights():
+    """Draw the same weights in every run, whatever ran before."""
+    torch.manual_seed(0)

@@ -17,7 +17,7 @@ from eigencurve.hessian import (
 )
 
 PROGRAM = """
-import json, sys
+import json, os, sys
 import torch, torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 from eigencurve.hessian import HessianOperator, ShardedHessianOperator
@@ -80,6 +80,9 @@ for kind, text in ((HessianOperator, "Use ShardedHessianOperator"),):
     else:
         raise SystemExit("a distributed model was accepted")
 dist.destroy_process_group()
+# FSDP2's modules and meshes still refer to the group, whose threads may abort the process when Python frees them.
+sys.stdout.flush()
+os._exit(0)
 """
 NUM_STEPS = 8
 

@@ -31,7 +31,7 @@ TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: Verified) -> float | None:
-    r"""Check that the loss is a mean, and on random u and v that Hv is reproducible and that u·Hv = v·Hu.
+    r"""Check on random u and v that Hv is reproducible and that u·Hv = v·Hu, and that the loss is a mean.
 
     The two computations of Hv start from different random states, which exposes active dropout. With finite
     differences, the step is chosen here, and the measured error of a product is returned.
@@ -39,12 +39,12 @@ def verify_operator(operator: Verified) -> float | None:
     Raises:
         ValueError: If a check fails. The message names the check and the likely cause.
     """
-    _require_mean(operator)
     u, v = probe_vectors(operator)
     other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
     _require_finite(operator, first)
     _require_reproducible(operator, v, first, other)
+    _require_mean(operator)
     error = None
     if operator.product == "finite_difference":
         operator.difference_step, error = choose_step(

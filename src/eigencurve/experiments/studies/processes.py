@@ -18,6 +18,7 @@ from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.models.transformer import Transformer, next_byte_loss
 from eigencurve.experiments.page import ResultsPage, markdown_table
 from eigencurve.experiments.studies.process_memory import peak_bytes, reset_peak
+from eigencurve.experiments.training.loop import free_the_group
 from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
@@ -119,6 +120,13 @@ def _measure(rank: int, name: str, count: int, folder: str) -> None:
     """Run one estimate in process ``rank``, and write what it took."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=count)
+    torch.save(_measured(rank, count, name), Path(folder) / f"{rank}.pt")
+    free_the_group()
+    dist.destroy_process_group()
+
+
+def _measured(rank: int, count: int, name: str) -> dict[str, Any]:
+    """Memory and numbers of this process."""
     model, batch = _model(), _rows(rank, count)
     operator: Any
     if name == "DistributedOperator":
@@ -133,8 +141,7 @@ def _measure(rank: int, name: str, count: int, folder: str) -> None:
     numbers = [found.alphas[0].tolist(), found.betas[0].tolist()]
     result = {"dim": operator.dim, "vectors": found.plan.num_bytes, "growth": growth, "before": before}
     result["product_error"] = getattr(operator, "product_error", None) or 0.0
-    torch.save({**result, "numbers": numbers}, Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    return {**result, "numbers": numbers}
 
 
 def _numbers(operator: HessianOperator) -> Array:
