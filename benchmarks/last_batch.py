@@ -14,7 +14,7 @@ from eigencurve.experiments.data.folder import data_folder
 from eigencurve.experiments.images.experiment import ImageData
 from eigencurve.experiments.images.task import ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.training.loop import Part
+from eigencurve.experiments.training.task import Part
 
 NUM_IMAGES, NUM_TEST, BATCH, RATE, EPOCHS = 10_000, 1_000, 128, 0.2, 3
 

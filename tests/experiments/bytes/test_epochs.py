@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from eigencurve.experiments.bytes.epochs import EpochTask
-from eigencurve.experiments.training.loop import Part
+from eigencurve.experiments.training.task import Part
 
 TEXT = torch.arange(100) % 7
 

@@ -7,7 +7,9 @@ import eigencurve as ec
 from eigencurve.experiments.bytes.task import ByteTask
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.transformer import next_byte_loss
-from eigencurve.experiments.training.loop import Part, TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Part
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from eigencurve.experiments.data.augment import crop_and_flip, normalise
 from eigencurve.experiments.images.task import CifarImages, ImageTask, best_layout
 from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.training.loop import Part
+from eigencurve.experiments.training.task import Part
 
 
 def make_task():

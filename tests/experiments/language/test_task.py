@@ -6,7 +6,9 @@ from tests.torchrun import run_in_two
 
 import eigencurve as ec
 from eigencurve.experiments.language.task import LanguageTask
-from eigencurve.experiments.training.loop import Part, TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Part
 
 
 @pytest.mark.parametrize("max_norm", [0.3, 1000.0])
@@ -56,7 +58,8 @@ import torch, torch.distributed as dist
 import eigencurve as ec
 from tests.experiments.language.texts import corpus, flat, model_for
 from eigencurve.experiments.language.task import LanguageTask
-from eigencurve.experiments.training.loop import TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
 dist.init_process_group("gloo")
 texts = corpus()
 model = model_for(texts)

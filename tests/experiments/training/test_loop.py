@@ -12,7 +12,9 @@ from torch import nn
 
 from eigencurve import constant, cosine, elastic_step, step_decay
 from eigencurve.experiments.training.launch import in_processes
-from eigencurve.experiments.training.loop import Batch, Part, Total, TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Batch, Part, Total
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,7 +16,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from eigencurve import cosine
-from eigencurve.experiments.training.loop import Batch, Total, TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Batch, Total
 
 EPOCHS, STEPS = 3, 5
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from eigencurve import _check
 from eigencurve.experiments.data.byte_text import windows_at
 from eigencurve.experiments.models.transformer import next_byte_loss
-from eigencurve.experiments.training.loop import Batch, Part, Total
+from eigencurve.experiments.training.task import Batch, Part, Total
 
 
 class EpochTask:

@@ -19,8 +19,9 @@ from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.transformer import NUM_BYTES, next_byte_loss
 from eigencurve.experiments.training.checkpoint import checkpoint_for
 from eigencurve.experiments.training.devices import own_device, threads
-from eigencurve.experiments.training.loop import Trained, TrainingSettings, train
+from eigencurve.experiments.training.loop import Trained, train
 from eigencurve.experiments.training.schedules import make_schedule
+from eigencurve.experiments.training.settings import TrainingSettings
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.runs.store import Outcome, Run, key_of

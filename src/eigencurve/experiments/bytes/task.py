@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from eigencurve.experiments.data.byte_text import ByteText, text_windows, windows_at
 from eigencurve.experiments.models.transformer import next_byte_loss
-from eigencurve.experiments.training.loop import Batch, Part, Total
+from eigencurve.experiments.training.task import Batch, Part, Total
 
 ROWS_AT_ONCE = 32
 

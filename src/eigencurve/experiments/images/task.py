@@ -23,7 +23,7 @@ from eigencurve.experiments.data.imagenet import (
     read_batches,
 )
 from eigencurve.experiments.data.images import ImageSet
-from eigencurve.experiments.training.loop import Batch, Part, Total
+from eigencurve.experiments.training.task import Batch, Part, Total
 from eigencurve.hessian.kernels import crashes_channels_last
 
 CPU = torch.device("cpu")

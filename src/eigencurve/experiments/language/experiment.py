@@ -16,8 +16,9 @@ from eigencurve.experiments.models.lstm import LanguageModel, lstm
 from eigencurve.experiments.models.seeding import drawn_from
 from eigencurve.experiments.training.checkpoint import checkpoint_for
 from eigencurve.experiments.training.devices import own_device, threads
-from eigencurve.experiments.training.loop import Trained, TrainingSettings, train
+from eigencurve.experiments.training.loop import Trained, train
 from eigencurve.experiments.training.schedules import make_schedule
+from eigencurve.experiments.training.settings import TrainingSettings
 from eigencurve.runs.store import Outcome, Run, key_of
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import hold_then_decay

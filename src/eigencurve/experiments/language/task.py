@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from eigencurve.experiments.data.ptb import Corpus, num_windows, rows_of, windows
 from eigencurve.experiments.models.lstm import LanguageModel, State
-from eigencurve.experiments.training.loop import Batch, Part, Total
+from eigencurve.experiments.training.task import Batch, Part, Total
 
 
 class LanguageTask:

@@ -23,7 +23,9 @@ from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.resnet import load_npz
 from eigencurve.experiments.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
 from eigencurve.experiments.studies.resnet20_spectrum import CHECKPOINT, IMAGES, cifar_batch
-from eigencurve.experiments.training.loop import Part, Task, TrainingSettings, train
+from eigencurve.experiments.training.loop import train
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Part, Task
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import cosine
 from eigencurve.schedules.compose import warmup

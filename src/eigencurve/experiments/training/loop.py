@@ -6,11 +6,11 @@ import gc
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -27,122 +27,12 @@ from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.experiments.training.average import WeightAverage
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
 from eigencurve.experiments.training.log import EpochLog, step_bar
-from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.experiments.training.settings import TrainingSettings
+from eigencurve.experiments.training.task import Batch, Part, Task
 
 SECONDS_BETWEEN_SAVES = 10.0
 # Reading the loss makes a GPU wait, and several processes must read it together, so it is not read at every step.
 STEPS_BETWEEN_CHECKS = 20
-OPTIMIZERS = ("sgd", "adamw")
-
-
-@dataclass(frozen=True)
-class Part:
-    """The part of every joint batch that this process takes: part ``rank`` of ``count``."""
-
-    rank: int = 0
-    count: int = 1
-
-
-class Total(NamedTuple):
-    """A mean as a sum and a number of terms, so the parts of several processes can be combined."""
-
-    sum: float
-    count: float  # type: ignore[assignment]  # shadows tuple.count, which nobody needs here
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """The examples of one step.
-
-    Attributes:
-        content: Argument of the task's loss.
-        size: Number of examples (or tokens) in this process's part.
-        joint_size: Number of examples in the parts of all processes together.
-    """
-
-    content: Any
-    size: int
-    joint_size: int
-
-
-class Task(Protocol):
-    """What a model is trained on. Everything random is a function of the epoch and the task's own seeds."""
-
-    @property
-    def steps_per_epoch(self) -> int: ...  # noqa: D102
-    def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
-        """The batches of an epoch, starting at its step ``first``."""
-
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        """The mean loss over the batch."""
-
-    def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
-        """The measurements after an epoch, on this process's part of the data."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """State that a step passes to the next besides the weights, such as an LSTM's state; often empty."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or by AdamW.
-
-    AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
-    :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
-
-    Attributes:
-        schedule: Learning-rate schedule f, with one rate per step of the run.
-        epochs: Number of epochs.
-        momentum: Momentum m of SGD.
-        weight_decay: Weight decay δ.
-        ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
-            evaluated; None evaluates the weights themselves.
-        max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
-        mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
-        evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
-        optimizer: ``"sgd"`` or ``"adamw"``.
-        betas: Decay rates of AdamW's first and second moment.
-    """
-
-    schedule: Schedule
-    epochs: int
-    momentum: float = 0.0
-    weight_decay: float = 0.0
-    ema_decay: float | None = None
-    max_norm: float | None = None
-    mixed_precision: bool = True
-    evaluate_every: int = 1
-    optimizer: str = "sgd"
-    betas: tuple[float, float] = (0.9, 0.999)
-
-    def __post_init__(self) -> None:
-        _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
-        _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
-        _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
-        require_schedule("TrainingSettings", self.schedule)
-        for name in ("momentum", "weight_decay"):
-            _check.at_least("TrainingSettings", name, getattr(self, name), 0.0)
-        if self.ema_decay is not None and not 0 <= _check.real("TrainingSettings", "ema_decay", self.ema_decay) < 1:
-            _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
-        if self.max_norm is not None:
-            _check.positive("TrainingSettings", "max_norm", self.max_norm)
-        if self.optimizer == "adamw" and self.momentum:
-            remedy = "Its first moment has the decay rate betas[0]."
-            _check.refuse("TrainingSettings", "momentum", "0 for AdamW", self.momentum, remedy)
-
-    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """A new optimizer of ``parameters``, at the first rate of the schedule."""
-        rate = self.schedule(0)
-        if self.optimizer == "adamw":
-            return torch.optim.AdamW(parameters, lr=rate, betas=self.betas, weight_decay=self.weight_decay)
-        return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**self.__dict__, "schedule": self.schedule.to_dict()}
 
 
 @dataclass(frozen=True)

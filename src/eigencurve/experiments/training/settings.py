@@ -1,0 +1,74 @@
+"""TrainingSettings: how to train, with SGD or AdamW."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from eigencurve import _check
+from eigencurve.schedules.base import Schedule, require_schedule
+
+OPTIMIZERS = ("sgd", "adamw")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    r"""How to train: :math:`v \leftarrow mv + g + \delta w`, :math:`w \leftarrow w - f(t) v`, or by AdamW.
+
+    AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
+    :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
+
+    Attributes:
+        schedule: Learning-rate schedule f, with one rate per step of the run.
+        epochs: Number of epochs.
+        momentum: Momentum m of SGD.
+        weight_decay: Weight decay δ.
+        ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
+            evaluated; None evaluates the weights themselves.
+        max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
+        mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
+        evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
+        optimizer: ``"sgd"`` or ``"adamw"``.
+        betas: Decay rates of AdamW's first and second moment.
+    """
+
+    schedule: Schedule
+    epochs: int
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    ema_decay: float | None = None
+    max_norm: float | None = None
+    mixed_precision: bool = True
+    evaluate_every: int = 1
+    optimizer: str = "sgd"
+    betas: tuple[float, float] = (0.9, 0.999)
+
+    def __post_init__(self) -> None:
+        _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
+        _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
+        _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
+        require_schedule("TrainingSettings", self.schedule)
+        for name in ("momentum", "weight_decay"):
+            _check.at_least("TrainingSettings", name, getattr(self, name), 0.0)
+        if self.ema_decay is not None and not 0 <= _check.real("TrainingSettings", "ema_decay", self.ema_decay) < 1:
+            _check.refuse("TrainingSettings", "ema_decay", "at least 0 and below 1", self.ema_decay)
+        if self.max_norm is not None:
+            _check.positive("TrainingSettings", "max_norm", self.max_norm)
+        if self.optimizer == "adamw" and self.momentum:
+            remedy = "Its first moment has the decay rate betas[0]."
+            _check.refuse("TrainingSettings", "momentum", "0 for AdamW", self.momentum, remedy)
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        """A new optimizer of ``parameters``, at the first rate of the schedule."""
+        rate = self.schedule(0)
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(parameters, lr=rate, betas=self.betas, weight_decay=self.weight_decay)
+        return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=self.weight_decay)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**self.__dict__, "schedule": self.schedule.to_dict()}
