@@ -113,3 +113,13 @@ def test_a_spectrum_that_has_not_settled_is_noted():
     unsettled = Subject("mine", estimate.spectrum, 1e-3, record)
     notes = plan_from_subject(unsettled, 100, "sgd", inputs_of(unsettled)).notes
     assert any("still moved by 41 %" in note for note in notes)
+
+
+def test_an_optimizer_and_a_momentum_that_nobody_gave_are_assumed(subject):
+    def sources(optimizer, momentum):
+        plan = plan_from_subject(subject, 300, optimizer, inputs_of(subject, 50.0, 1.0), momentum)
+        return {known.name: known.source for known in plan.inputs}
+
+    silent, told = sources(None, None), sources("sgd", 0.0)
+    assert silent["optimizer"] == silent["momentum"] == "assumed"
+    assert told["optimizer"] == told["momentum"] == "given"

@@ -84,8 +84,8 @@ def test_a_schedule_of_many_numbers_has_no_code(page, monkeypatch, plan):
 def test_the_plan_is_that_of_the_library():
     subject = zoo_subject("vgg16_cifar10_narrow8")
     found = spectrum_plan(subject, 200, 0.1, None, 0.0, False)
-    assert found.to_dict() == ec.plan(subject, total_steps=200, lr=0.1, optimizer="sgd", momentum=0.0).to_dict()
+    assert found.to_dict() == ec.plan(subject, total_steps=200, lr=0.1).to_dict()
     found = spectrum_plan(law_subject(1.2, 1e2), 60, 0.1, 3.0, 0.9, True)
     law = law_subject(1.2, 1e2)
-    expected = ec.plan(law, total_steps=60, lr=0.1, noise=3.0, optimizer="sgd", momentum=0.9, nesterov=True)
+    expected = ec.plan(law, total_steps=60, lr=0.1, noise=3.0, momentum=0.9, nesterov=True)
     assert found.to_dict() == expected.to_dict()

@@ -80,7 +80,7 @@ def report(
         optimizer = optimizer_of(subject)
         inertia = momentum_of(optimizer, momentum or None)
         warn(doubts(subject, total if min_lr is None else None, optimizer))
-        answer = plan_from_subject(subject, total, optimizer, inputs, inertia, nesterov, lr, max_lr, rise)
+        answer = plan_from_subject(subject, total, None, inputs, momentum or None, nesterov, lr, max_lr, rise)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         peak = answer.rates.best if lr is None else lr
         typer.echo(rate_line(peak, rate_limit(subject, optimizer, inertia, nesterov)), err=True)

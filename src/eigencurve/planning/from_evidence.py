@@ -22,9 +22,10 @@ MEASURE_FIRST = (
 
 
 def plan_from_evidence(
-    total_steps: int, optimizer: str, lr: float | None = None, warmup_steps: int | None = None
+    total_steps: int, optimizer: str | None, lr: float | None = None, warmup_steps: int | None = None
 ) -> Plan:
-    """The schedule that published runs favour."""
+    """The schedule that published runs favour; the optimizer is SGD if nobody says which."""
+    source, optimizer = ("assumed", "sgd") if optimizer is None else ("given", optimizer)
     usual = USUAL_RATES[optimizer]
     peak = usual.best if lr is None else lr
     rise = usual_warmup(total_steps, optimizer) if warmup_steps is None else warmup_steps
@@ -34,7 +35,7 @@ def plan_from_evidence(
     rows = tuple(sorted((_row(name, f) for name, f in schedules.items()), key=lambda row: row.behind))
     known = (
         PlanInput("steps", f"{total_steps:,}", "given"),
-        PlanInput("optimizer", optimizer, "given"),
+        PlanInput("optimizer", optimizer, source),
         _rate_input(peak, lr is not None),
         PlanInput("warmup", f"{rise:,} steps", "assumed" if warmup_steps is None else "given"),
         PlanInput("losses", SOURCE, "assumed", "your model may rank close schedules differently"),

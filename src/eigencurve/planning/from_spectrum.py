@@ -11,7 +11,7 @@ from eigencurve import _check
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
 from eigencurve.planning.doubts import settling_doubt
 from eigencurve.planning.inputs import Inputs, quadratic_of
-from eigencurve.planning.limits import RateLimit, rate_limit
+from eigencurve.planning.limits import RateLimit, metric_of, momentum_of, optimizer_of, rate_limit
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import cosine, linear
@@ -64,9 +64,9 @@ class Scenario:
 def plan_from_subject(
     subject: Subject,
     total_steps: int,
-    optimizer: str,
+    optimizer: str | None,
     inputs: Inputs,
-    momentum: float = 0.0,
+    momentum: float | None = None,
     nesterov: bool = False,
     lr: float | None = None,
     max_lr: float | None = None,
@@ -77,14 +77,18 @@ def plan_from_subject(
     Args:
         subject: Spectrum, with what was measured on it.
         total_steps: Number of steps T, including the warmup.
-        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``. The latter two need a spectrum in their own metric.
+        optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``. The latter two need a spectrum in their own metric. None is the
+            optimizer of the spectrum's metric.
         inputs: Gradient noise and start.
-        momentum: Momentum of SGD, or β₁ of Adam.
+        momentum: Momentum of SGD, or β₁ of Adam; None is 0 for SGD and 0.9 for Adam.
         nesterov: Whether it is Nesterov momentum.
         lr: Peak rate of the run. By default the best one of the model, at most ``max_lr``.
         max_lr: Largest rate. By default the largest stable one.
         warmup_steps: Number of warmup steps before the schedule.
     """
+    sources = _source(metric_of(subject) or optimizer), _source(momentum)
+    optimizer = optimizer_of(subject) if optimizer is None else optimizer
+    momentum = momentum_of(optimizer, momentum)
     problem = quadratic_of(subject, inputs, momentum, nesterov)
     # Adam with a constant preconditioner is heavy ball at the rate (1 - β₁)η.
     unit = 1 / (1 - momentum) if optimizer != "sgd" else 1.0
@@ -104,7 +108,7 @@ def plan_from_subject(
     gap = None if found.gap is None else scenarios[0].losses[name] / (found.lower_bound or np.inf) - 1
     return Plan(
         _verdict(name, schedule, rates, rows, lr, subject, inputs, gap, stable), name, schedule, rates, rows,
-        _inputs(subject, inputs, total_steps, optimizer, momentum, lr, scenarios), gap,
+        _inputs(subject, inputs, total_steps, optimizer, momentum, sources, lr, scenarios), gap,
         _notes(subject, inputs), optimizer, 0.0 if optimizer != "sgd" else momentum,
         subject.weight_decay,
     )  # fmt: skip
@@ -220,13 +224,14 @@ def _inputs(
     total_steps: int,
     optimizer: str,
     momentum: float,
+    sources: tuple[str, str],
     lr: float | None,
     scenarios: list[Scenario],
 ) -> tuple[PlanInput, ...]:
     off = _effect(scenarios) if "assumed" in (inputs.noise_source, inputs.start_source) else ""
     noise = off if inputs.noise_source == "assumed" else ""
     start = off if inputs.start_source == "assumed" else ""
-    values = PlanInput("momentum" if optimizer == "sgd" else "beta1", f"{momentum:g}", "given")
+    values = PlanInput("momentum" if optimizer == "sgd" else "beta1", f"{momentum:g}", sources[1])
     source = "assumed" if isinstance(subject.raw, PowerLaw) else "measured"
     return (
         PlanInput("steps", f"{total_steps:,}", "given"),
@@ -234,10 +239,14 @@ def _inputs(
         PlanInput("weight decay", f"{subject.weight_decay:g}", "given"),
         PlanInput("gradient noise", _value(inputs.noise_text), inputs.noise_source, noise),
         PlanInput("start", _value(inputs.start_text), inputs.start_source, start),
-        PlanInput("optimizer", optimizer, "given"),
+        PlanInput("optimizer", optimizer, sources[0]),
         values,
         *(() if lr is None else (PlanInput("peak rate", f"{lr:g}", "given"),)),
     )
+
+
+def _source(value: object) -> str:
+    return "assumed" if value is None else "given"
 
 
 def _value(text: str) -> str:

@@ -19,7 +19,7 @@ from eigencurve.planning.from_evidence import plan_from_evidence
 from eigencurve.planning.from_runs import plan_from_forecast
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import OPTIMIZERS, metric_of, momentum_of, optimizer_of
+from eigencurve.planning.limits import OPTIMIZERS, optimizer_of
 from eigencurve.planning.subject import Subject, file_subject, zoo_subject
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.noise import NoiseEstimate
@@ -89,7 +89,7 @@ def plan(
     if rise is not None and rise >= steps:
         _check.refuse("plan", "warmup_steps", f"< total_steps = {steps}", rise)
     if not sources:
-        return _marked(plan_from_evidence(steps, optimizer or "sgd", rate, rise), optimizer, momentum)
+        return plan_from_evidence(steps, optimizer, rate, rise)
     if are_logs(sources):
         _require_one_rate(lr, max_lr)
         forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
@@ -113,9 +113,7 @@ def plan(
     given = noise if isinstance(noise, float | int) else None
     start = initial_error if isinstance(initial_error, float | int) else None
     inputs = inputs_of(subject, given, start, batch_size)
-    inertia = momentum_of(name, momentum)
-    answer = plan_from_subject(subject, steps, name, inputs, inertia, nesterov, rate, max_lr, rise or 0)
-    return _marked(answer, metric_of(subject) or optimizer, momentum)
+    return plan_from_subject(subject, steps, optimizer, inputs, momentum, nesterov, rate, max_lr, rise or 0)
 
 
 def are_logs(sources: Sequence[Any]) -> bool:
@@ -168,13 +166,6 @@ def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:
     known_noise = noise if isinstance(noise, NoiseEstimate) else subject.noise
     known_start = start if isinstance(start, StartEstimate) else subject.start
     return replace(subject, noise=known_noise, start=known_start)
-
-
-def _marked(answer: Plan, optimizer: str | None, momentum: float | None) -> Plan:
-    """``answer`` with the optimizer and its momentum marked as assumed if nobody gave them."""
-    unknown = {*(("optimizer",) if optimizer is None else ()), *(("momentum", "beta1") if momentum is None else ())}
-    inputs = (replace(known, source="assumed") if known.name in unknown else known for known in answer.inputs)
-    return replace(answer, inputs=tuple(inputs))
 
 
 def _require_one_rate(lr: float | None, max_lr: float | None) -> None:

@@ -9,7 +9,6 @@ import streamlit as st
 from eigencurve.planning.answer import Plan
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import momentum_of, optimizer_of
 from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
 from eigencurve.planning.recipe import PlannedSchedule
 from eigencurve.planning.snippets import snippet
@@ -30,9 +29,7 @@ def spectrum_plan(
     subject: Subject, total_steps: int, lr: float, noise: float | None, momentum: float, nesterov: bool
 ) -> Plan:
     """The plan for a spectrum, in the metric that it was measured in."""
-    optimizer = optimizer_of(subject)
-    inertia = momentum_of(optimizer, momentum or None)
-    return plan_from_subject(subject, total_steps, optimizer, inputs_of(subject, noise), inertia, nesterov, lr)
+    return plan_from_subject(subject, total_steps, None, inputs_of(subject, noise), momentum or None, nesterov, lr)
 
 
 def verdict(ask: Callable[[], Plan | None], framework: str, page: str) -> None:
