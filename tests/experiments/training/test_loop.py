@@ -91,6 +91,30 @@ def test_adamw_is_the_literal_algorithm():
         settings(optimizer="adam")
 
 
+def test_bfloat16_computes_in_16_bits_and_keeps_float32_weights():
+    seen = []
+
+    class Seen(Blobs):
+        def loss(self, model, batch):
+            found = super().loss(model, batch)
+            seen.append((model.training, torch.is_autocast_enabled("cpu")))
+            return found
+
+    models = {}
+    for precision in ("auto", "float32", "bfloat16"):
+        models[precision] = net(random=False)
+        train(models[precision], Seen(), settings(precision=precision))
+        assert set(seen) == {(True, precision == "bfloat16")}
+        seen.clear()
+    full, mixed = (models[name].fc.weight for name in ("float32", "bfloat16"))
+    assert torch.equal(full, models["auto"].fc.weight)
+    assert mixed.dtype is torch.float32
+    torch.testing.assert_close(mixed, full, rtol=0.1, atol=0.02)  # bfloat16 has 8 bits, and errors add up
+    assert not torch.equal(mixed, full)
+    with pytest.raises(ValueError, match="'precision' must be one of 'auto', 'float32', 'bfloat16', got 'half'"):
+        settings(precision="half")
+
+
 def test_the_averaged_weights_are_evaluated_and_the_models_own_stay():
     task, model = Blobs(), net()
     train(model, task, settings(ema_decay=0.99))

@@ -36,9 +36,9 @@ class ByteExperiment:
     """Training runs on bytes.
 
     The settings of a run are ``model``, ``divisor`` of its widths, ``context``, ``batch_size``, ``epochs``,
-    ``steps_per_epoch``, ``num_valid``, ``weight_decay``, ``betas``, ``max_norm``, ``warmup_steps``, and the schedule's
-    own. With ``num_rows``, the run ends with an estimate of the preconditioned spectrum on so many windows, whose
-    further settings are ``num_products`` and ``settle``.
+    ``steps_per_epoch``, ``num_valid``, ``weight_decay``, ``betas``, ``max_norm``, ``precision``, ``warmup_steps``, and
+    the schedule's own. With ``num_rows``, the run ends with an estimate of the preconditioned spectrum on so many
+    windows, whose further settings are ``num_products`` and ``settle``.
 
     The curves of an outcome are ``train_loss`` of every step, before its update; ``lr`` of every step; and
     ``valid_loss`` after the given number of steps.
@@ -109,6 +109,7 @@ def train_bytes(
     how = TrainingSettings(
         schedule_of(settings, spectra), settings["epochs"], weight_decay=settings["weight_decay"],
         max_norm=settings["max_norm"], optimizer="adamw", betas=(first, second),
+        precision=settings["precision"],
     )  # fmt: skip
     return model, task, train(model, task, how, seed, run, checkpoint)
 

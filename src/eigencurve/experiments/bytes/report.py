@@ -14,6 +14,7 @@ from eigencurve.experiments.engine.pairing import PairedDifference, paired_diffe
 from eigencurve.experiments.engine.protocol import Trials
 from eigencurve.experiments.engine.winners import mean_curve
 from eigencurve.experiments.page import ResultsPage, markdown_table
+from eigencurve.experiments.training.settings import PRECISION_WORDS
 from eigencurve.figures.curves import curves_figure
 from eigencurve.runs.store import Outcome
 
@@ -235,7 +236,8 @@ def _description(text: ByteText, scale: ByteScale) -> list[str]:
         f" not free, and is measured on the test text: {scale.num_valid} windows during training (validation), all"
         " others at the end (test). Losses are in nats per byte.",
         f"AdamW, β = {scale.betas[0]:g}, {scale.betas[1]:g}, decoupled weight decay {scale.weight_decay:g}, gradients"
-        f" clipped to norm {scale.max_norm:g}, batches of {scale.batch_size} windows, {scale.total_steps:,} steps with"
+        f" clipped to norm {scale.max_norm:g}, {PRECISION_WORDS[scale.precision]},"
+        f" batches of {scale.batch_size} windows, {scale.total_steps:,} steps with"
         f" {scale.warmup_steps} of warmup. Every schedule has {len(scale.rates)} peak rates and {scale.num_seeds}"
         " seeds; the table shows mean ± standard deviation. Eigencurve uses the spectrum of the Hessian preconditioned"
         f" by AdamW at the end of a run of cosine decay at {scale.rates[0]:g}. A star means that a run diverged.",

@@ -34,6 +34,7 @@ class ByteScale:
         betas: Decay rates of AdamW's moments.
         max_norm: Largest norm of the gradient.
         settle: Tolerance at which the estimate of the spectrum stops early.
+        precision: Precision of the training (see :class:`TrainingSettings`).
     """
 
     name: str
@@ -52,6 +53,7 @@ class ByteScale:
     betas: tuple[float, float] = (0.9, 0.95)
     max_norm: float = 1.0
     settle: float = 0.02
+    precision: str = "bfloat16"
 
     @property
     def total_steps(self) -> int:
@@ -75,7 +77,7 @@ def scale_named(name: str) -> ByteScale:
 def base_settings(scale: ByteScale) -> dict[str, Any]:
     """Settings that all runs share."""
     names = ("divisor", "context", "batch_size", "epochs", "steps_per_epoch", "warmup_steps", "num_valid")
-    rest = ("weight_decay", "max_norm")
+    rest = ("weight_decay", "max_norm", "precision")
     found = {name: getattr(scale, name) for name in (*names, *rest)}
     return {"model": "transformer", **found, "betas": list(scale.betas)}
 

@@ -96,7 +96,8 @@ class ImageExperiment:
     """Training runs on images; settings are chosen by accuracy.
 
     The settings of a run are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``,
-    ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, and the schedule's own (see ``make_schedule``).
+    ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, ``precision``, and the schedule's own (see
+    ``make_schedule``).
 
     Attributes:
         data: Images to train and measure on.
@@ -161,7 +162,7 @@ def train_images(
     schedule = make_schedule(settings, settings["epochs"] * task.steps_per_epoch, spectra)
     how = TrainingSettings(
         schedule, settings["epochs"], settings["momentum"], settings["weight_decay"], settings.get("ema_decay"),
-        evaluate_every=settings["evaluate_every"],
+        evaluate_every=settings["evaluate_every"], precision=settings.get("precision", "auto"),
     )  # fmt: skip
     return model, train(model, task, how, seed, run, checkpoint, log=log, progress=progress)
 

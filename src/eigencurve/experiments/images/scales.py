@@ -79,6 +79,7 @@ class Scale:
         unshrunk: Settings that differ for the spectrum of a ResNet-18 of full width.
         batch_size: Batch size of every run.
         weight_decay: Weight decay of every run, and of the schedules made from spectra.
+        precision: Precision of the training (see :class:`TrainingSettings`).
     """
 
     name: str
@@ -97,6 +98,7 @@ class Scale:
     unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
     batch_size: int = 128
     weight_decay: float = 5e-4
+    precision: str = "auto"
 
 
 _ALL = Sizes(None, 5_000, None)
@@ -125,6 +127,7 @@ DESK_SCALE = Scale(
     "desk", _DESK_SIZES, _NARROW, (10,), 10, 3, 2,
     SpectrumScale(_NARROW, dict.fromkeys(NETWORKS, (10, (5, 8))), 640, 120, 0.02, microbatch=128), _DESK_SIZES,
     num_tries=4, networks=("resnet18",), reuse_schedules=LAPTOP_SCALE.reuse_schedules, unshrunk=LAPTOP_SCALE.unshrunk,
+    precision="bfloat16",
 )  # fmt: skip
 _TINY = dict.fromkeys(NETWORKS, 16)
 SMOKE_SCALE = Scale(
@@ -147,11 +150,15 @@ def beta_for(epochs: int) -> float:
 
 
 def base_settings(scale: Scale, network: str, epochs: int) -> dict[str, Any]:
-    """Settings that all runs of a network share, on the validation split."""
+    """Settings that all runs of a network share, on the validation split.
+
+    The usual precision is left out, because stores have runs from before it could be set.
+    """
+    precision = {} if scale.precision == "auto" else {"precision": scale.precision}
     return {
         "model": network, "divisor": scale.divisors[network], "split": "validation", "epochs": epochs,
         "batch_size": scale.batch_size, "momentum": 0.0, "weight_decay": scale.weight_decay,
-        "evaluate_every": scale.evaluate_every,
+        "evaluate_every": scale.evaluate_every, **precision,
     }  # fmt: skip
 
 

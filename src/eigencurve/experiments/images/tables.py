@@ -32,6 +32,7 @@ from eigencurve.experiments.images.scales import (
 from eigencurve.experiments.images.spectra import SpectrumExperiment, spectrum_name, spectrum_of
 from eigencurve.experiments.images.spectra_report import MeasuredSpectrum, spectra_page
 from eigencurve.experiments.page import ResultsPage, epochs_text
+from eigencurve.experiments.training.settings import PRECISION_WORDS
 from eigencurve.runs.store import Outcome, Run
 from eigencurve.spectrum.spectrum import Spectrum
 
@@ -100,7 +101,8 @@ class ImageSetup:
         return [
             f"Scale: {scale.name}. {data.train.name}, {len(data.train):,} training and {len(data.test):,} test images,"
             f" random crops and flips. SGD without momentum, batch size {scale.batch_size}, weight decay"
-            f" {scale.weight_decay:g}. {_widths({network: scale.divisors[network] for network in networks})}"
+            f" {scale.weight_decay:g}, {PRECISION_WORDS[scale.precision]}."
+            f" {_widths({network: scale.divisors[network] for network in networks})}"
             f"{self.caveat}",
             f"Settings are chosen by the accuracy on {data.num_validation:,} of the training images after training on"
             f" the others with seed {SELECTION_SEEDS[0]} ({tries}). The winner is trained on all training images and"

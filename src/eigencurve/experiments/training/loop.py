@@ -114,6 +114,15 @@ def train(
     return trained
 
 
+def _half_type(precision: str, device: torch.device) -> torch.dtype | None:
+    """The 16-bit type of mixed precision on ``device``; None for full precision."""
+    if precision == "bfloat16":
+        return torch.bfloat16
+    if precision == "float32" or device.type != "cuda":
+        return None
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+
+
 def free_the_group() -> None:
     """Free the objects that still hold the process group; call it before ``destroy_process_group``.
 
@@ -147,10 +156,9 @@ class _Loop:
         self.optimizer = settings.make_optimizer(self.parameters)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
-        half = settings.mixed_precision and device.type == "cuda"
-        self.half_type = torch.bfloat16 if half and torch.cuda.is_bf16_supported() else torch.float16
-        self.autocast = torch.autocast(device.type, self.half_type) if half else nullcontext()
-        self.scaler = torch.amp.GradScaler(device.type, enabled=half and self.half_type == torch.float16)
+        half = _half_type(settings.precision, device)
+        self.autocast = nullcontext() if half is None else torch.autocast(device.type, half)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=half is torch.float16)
         self.progress = _Progress()
         self.running = torch.zeros(2, dtype=torch.float64, device=device)  # sum of losses and number of examples
         if file is not None and (saved := self._saved(file)) is not None:

@@ -13,6 +13,12 @@ from eigencurve import _check
 from eigencurve.schedules.base import Schedule, require_schedule
 
 OPTIMIZERS = ("sgd", "adamw")
+# Each precision in the words of a results page.
+PRECISION_WORDS = {
+    "auto": "float32, or mixed precision on a GPU",
+    "float32": "float32",
+    "bfloat16": "bfloat16 mixed precision",
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,9 @@ class TrainingSettings:
         ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
             evaluated; None evaluates the weights themselves.
         max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
-        mixed_precision: Whether to use mixed precision on a CUDA device; elsewhere it has no effect.
+        precision: Precision of the forward and backward pass. ``"float32"`` is full precision; ``"bfloat16"`` is mixed
+            precision on any device, with weights, updates and evaluations in float32; ``"auto"`` is mixed precision on
+            a CUDA device and float32 elsewhere.
         evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
         optimizer: ``"sgd"`` or ``"adamw"``.
         betas: Decay rates of AdamW's first and second moment.
@@ -42,13 +50,14 @@ class TrainingSettings:
     weight_decay: float = 0.0
     ema_decay: float | None = None
     max_norm: float | None = None
-    mixed_precision: bool = True
+    precision: str = "auto"
     evaluate_every: int = 1
     optimizer: str = "sgd"
     betas: tuple[float, float] = (0.9, 0.999)
 
     def __post_init__(self) -> None:
         _check.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)
+        _check.choice("TrainingSettings", "precision", self.precision, tuple(PRECISION_WORDS))
         _check.whole("TrainingSettings", "epochs", self.epochs, minimum=1)
         _check.whole("TrainingSettings", "evaluate_every", self.evaluate_every, minimum=1)
         require_schedule("TrainingSettings", self.schedule)
