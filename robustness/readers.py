@@ -30,6 +30,7 @@ from eigencurve.experiments.training.checkpoint import TrainingCheckpoint
 from eigencurve.forecast import load_run
 from eigencurve.hessian import estimate_spectrum
 from eigencurve.hessian.state_files import load_preconditioner
+from eigencurve.runs.exchange import read_runs, write_runs
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store, StoreError
 from eigencurve.studio.source import read_upload
@@ -171,6 +172,7 @@ def readers() -> list[Reader]:
         Reader("training.pt", _save_training, lambda path: TrainingCheckpoint(path, "x").load(), checked=True),
         Reader("estimate.checkpoint", _estimate, _estimate, checked=True),
         Reader("store.sqlite", _save_store, _load_store, (ValueError, StoreError), checked=True),
+        Reader("runs.jsonl", _save_runs, read_runs, checked=True),
     ]
 
 
@@ -256,6 +258,13 @@ def _save_store(path: Path) -> None:
         run, outcome = Run({"lr": 0.1, "epochs": seed % 3}, seed), Outcome({"loss": 1 / (1 + seed)}, [(1.0, 0.5)])
         store.add("soak", [run], [outcome], origin_here(), 1.0)
     path.write_bytes(path.read_bytes())
+
+
+def _save_runs(path: Path) -> None:
+    store = path.with_name("runs.sqlite")
+    _save_store(store)
+    write_runs(Store(store), path)
+    _forget(store)
 
 
 def _load_store(path: Path) -> str:

@@ -44,9 +44,22 @@ def test_a_table_is_made_from_the_store_and_again_without_running(here):
     assert Store(here / "eigencurve.sqlite").rows(found["experiment"]) == rows
 
 
+def test_runs_in_a_text_file_are_not_repeated(here):
+    first = run(*ONE, "--runs", "runs.jsonl")
+    assert "wrote" in first.stderr
+    assert "runs to runs.jsonl" in first.stderr
+    content = (here / "runs.jsonl").read_bytes()
+    again = run(*ONE, "--runs", "runs.jsonl", "--store", "another.sqlite")
+    assert again.exit_code == 0, again.output
+    table = "## 1 epoch"
+    assert again.stdout[again.stdout.index(table) :].split("Made by")[0] in first.stdout
+    assert (here / "runs.jsonl").read_bytes() == content  # the times of the first runs too, so none was repeated
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
+        (("ridge", "--data", "rows", "--runs", "rows"), 2, "--runs must be a file of finished runs, got"),
         (("sledge",), 2, "NAME must be one of demo, ridge"),
         (("ridge", "--backend", "threads"), 2, "--backend must be one of"),
         (("ridge", "--data", "rows", "--epochs", "0"), 2, "--epochs must be >= 1"),

@@ -16,6 +16,7 @@ from eigencurve.commands.shell import new_app
 from eigencurve.experiments.engine.request import Request, Workers
 from eigencurve.experiments.page import made_by_line
 from eigencurve.experiments.registry import REGISTRY, entry_named
+from eigencurve.runs.exchange import add_runs, write_runs
 
 app = new_app()
 
@@ -40,6 +41,10 @@ def reproduce(
     store: Annotated[Path, typer.Option(help="File of finished runs; the same command resumes from it.")] = Path(
         "eigencurve.sqlite"
     ),
+    runs: Annotated[
+        Path | None,
+        typer.Option(help="Text file of finished runs: added to the store first if it exists, written at the end."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder to write the page and its figures to.")
     ] = None,
@@ -64,8 +69,11 @@ def reproduce(
     entry = entry_named(name)
     pool = Workers(workers, backend, address)
     made_by = made_by_line(command_line())
+    request = Request(store, pool, data, download, tuple(epochs or ()), True, scale, part)
+    if runs is not None and runs.exists():
+        add_runs(request.store, runs)
     try:
-        page = entry.make(Request(store, pool, data, download, tuple(epochs or ()), True, scale, part))
+        page = entry.make(request)
     except KeyboardInterrupt:
         where = f"Finished runs are in {store}; the same command resumes from there." if store.exists() else ""
         raise KeyboardInterrupt(where) from None
@@ -75,6 +83,8 @@ def reproduce(
         _show(page.printed(made_by))
     for path in [] if output is None else page.write(output, made_by):
         typer.echo(f"wrote {path}", err=True)
+    if runs is not None:
+        typer.echo(f"wrote {write_runs(request.store, runs):,} runs to {runs}", err=True)
 
 
 def _list(as_json: bool) -> None:

@@ -191,7 +191,16 @@ class Store:
             seconds: Duration of each run in seconds.
         """
         common = (json.dumps(dict(origin.versions), sort_keys=True), origin.revision, time.time(), seconds)
-        rows = [(*_fields(experiment, run, outcome), *common) for run, outcome in zip(runs, outcomes, strict=True)]
+        self._insert(
+            [(*_fields(experiment, run, outcome), *common) for run, outcome in zip(runs, outcomes, strict=True)]
+        )
+
+    def add_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Save runs of another store, as its :meth:`rows` returned them; a run already saved is kept."""
+        self._insert([tuple(_stored(name, row[name]) for name in COLUMNS) for row in rows])
+
+    def _insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Save rows with their checksums in one transaction, and end the claims on them."""
         with self._connection() as connection:
             connection.executemany("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
             for part in _parts([row[0] for row in rows]):
@@ -311,6 +320,10 @@ def _fields(experiment: str, run: Run, outcome: Outcome) -> tuple[Any, ...]:
         key_of(experiment, run), experiment, json.dumps(dict(run.settings), sort_keys=True), run.seed,
         json.dumps(dict(outcome.metrics)), int(outcome.diverged), json.dumps(_packed(outcome)),
     )  # fmt: skip
+
+
+def _stored(column: str, value: Any) -> Any:
+    return json.dumps(value, sort_keys=True) if column in PACKED else value
 
 
 def _packed(outcome: Outcome) -> Any:
