@@ -132,4 +132,4 @@ tape: ## record the command-line walkthroughs in a fresh clone (minutes)
 	$(PYTHON) -m docs._make.tape
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) $(PEERS) $(OLDEST) $(NEWEST) .mutants.jsonl .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site
+	rm -rf $(VENV) $(PEERS) $(OLDEST) $(NEWEST) .mutants.jsonl .waiting .pytest_cache .ruff_cache .mypy_cache .hypothesis dist site

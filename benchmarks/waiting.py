@@ -7,10 +7,16 @@ twice that, and the smallest n for which all disjoint groups of n probes are rig
 Lanczos runs, so they differ only in the time of a product. ">" marks the products that were tried without success.
 Times are processor seconds of one thread: for eigencurve those of the whole call of ``estimate_spectrum``, for the
 others those of their products alone. Run it with ``make bench-peers``.
+
+The Lanczos runs of all probes are not timed and take an hour. They are kept in ``.waiting/``, so the benchmark resumes
+there, and a second call only measures times.
 """
 
 import argparse
+import hashlib
+import io
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,6 +26,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
+from eigencurve._files import write_atomically
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.studies.resnet20_spectrum import resnet20_problem
 from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
@@ -31,6 +38,7 @@ NUM_OWN_PROBES = 4
 # Numbers of products at which our schedules are compared.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
 NUM_WORDS, NUM_UPDATES = 100, 300
+FOLDER = Path(".waiting")
 
 
 class ClassesSecond(nn.Module):
@@ -88,13 +96,11 @@ def run(operator, num_steps, seed):
     )
 
 
-def our_count(operator, reference):
+def our_count(settling, runs, reference):
     """The smallest number of products from which on the schedules of all probes are right, or None.
 
     The leading rows of a tridiagonal are that of a shorter run.
     """
-    settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
-    runs = tridiagonals(operator, max(MARKS), range(NUM_OWN_PROBES))
     enough = None
     for k in reversed(MARKS):
         if not all(is_right(settling.curve(alphas[:k], betas[:k]), reference) for alphas, betas in runs):
@@ -103,9 +109,25 @@ def our_count(operator, reference):
     return enough
 
 
-def tridiagonals(operator, num_steps, seeds):
-    found = [run(operator, num_steps, seed) for seed in seeds]
-    return [(estimate.alphas[0], estimate.betas[0]) for estimate in found]
+def tridiagonals(operator, problem, num_steps, seeds):
+    """The Lanczos coefficients of each seed, read from ``FOLDER`` if an earlier call has computed them."""
+    return [tridiagonal(operator, FOLDER / f"{problem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
+
+
+def tridiagonal(operator, path, num_steps, seed):
+    if not path.exists():
+        estimate, buffer = run(operator, num_steps, seed), io.BytesIO()
+        np.savez(buffer, alphas=estimate.alphas[0], betas=estimate.betas[0])
+        path.parent.mkdir(exist_ok=True)
+        write_atomically(path, buffer.getvalue())
+    with np.load(path) as found:
+        return found["alphas"], found["betas"]
+
+
+def fingerprint(model, batch):
+    """A hash of weights and examples: Lanczos runs of another problem have another one."""
+    tensors = [*model.state_dict().values(), *batch]
+    return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in tensors)).hexdigest()[:12]
 
 
 def mean_curve(runs, num_steps):
@@ -151,15 +173,17 @@ def seconds(call):
 def compare(name, model, batch, num_probes):
     """Print the lines of one network."""
     operator = HessianOperator(model, F.cross_entropy, batch)
-    reference = log_curve(run(operator, 1000, 99).spectrum, WEIGHT_DECAY, TOTAL_STEPS)
-    ours = our_count(operator, reference)
+    settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
+    problem = fingerprint(model, batch)
+    reference = settling.curve(*tridiagonals(operator, problem, 1000, [99])[0])
+    ours = our_count(settling, tridiagonals(operator, problem, max(MARKS), range(NUM_OWN_PROBES)), reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
         return
     own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
     print(f"{name} ({operator.dim:,} parameters)", flush=True)
     print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
-    runs = tridiagonals(operator, 2 * ours, range(100, 100 + num_probes))
+    runs = tridiagonals(operator, problem, 2 * ours, range(100, 100 + num_probes))
     count, length, is_enough = min(others_count(runs, k, reference) for k in (ours, 2 * ours))
     sign = "" if is_enough else ">"
     for tool, one in product_times(model, batch).items():
