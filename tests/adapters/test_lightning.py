@@ -68,7 +68,7 @@ def data(num=24):
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, num_batches=12, num_steps=8, settle=None)
+MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=0, num_batches=12, num_steps=8, settle=None)
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
@@ -146,6 +146,24 @@ def test_the_callback_measures_and_installs(at_epoch, warmup):
     torch.testing.assert_close(seen[-left:], curve.values().tolist(), rtol=1e-3, atol=0)  # float32 sums in other orders
     assert seen == callback.scheduler.schedule.values().tolist()
     assert callback.plan.estimate.num_products == 8
+
+
+@UNSETTLED
+@pytest.mark.parametrize(
+    ("options", "steps", "wait"),
+    [
+        ({"max_epochs": 4}, -1, 12),
+        ({"max_epochs": 1}, -1, 0),
+        ({"max_epochs": 11}, -1, 24),
+        ({"max_epochs": 3, "accumulate_grad_batches": 5}, -1, 3),  # 12 batches are 3 steps
+        ({}, 14, 12),  # two epochs, the second one incomplete
+        ({"max_epochs": 30}, 14, 12),  # the number of steps ends the run first
+    ],
+)
+def test_by_default_the_callback_measures_after_a_tenth_of_the_run(options, steps, wait):
+    callback = MeasureSchedule(loss, Measurement(**{**vars(MEASUREMENT), "at_epoch": None}))
+    fit(Classifier(), steps, data(), callbacks=[callback], **options)
+    assert callback.plan.state_dict()["step"] == wait
 
 
 @UNSETTLED

@@ -47,16 +47,16 @@ def test_a_plan_measures_once_and_restores_from_plain_numbers():
     torch.manual_seed(0)
     model, loader = nn.Linear(4, 3), DataLoader(data(), batch_size=8)
     plan, again = MeasuredPlan(loss, MEASUREMENT), MeasuredPlan(loss, MEASUREMENT)
-    assert [plan.due(epoch) for epoch in (0, 1, 2)] == [False, True, True]
+    assert [plan.due(epoch, 3) for epoch in (0, 1, 2)] == [False, True, True]
     assert plan.state_dict() == {}
     assert plan.schedule(20) == MEASUREMENT.before(20)
     plan.measure(model, loader, step=8, total_steps=20)
-    assert not plan.due(2)
+    assert not plan.due(2, 3)
     again.load_state_dict(json.loads(json.dumps(plan.state_dict())))
     assert again.schedule(20) == plan.schedule(20) == MEASUREMENT.after(plan.estimate.spectrum, 8, 20)
     assert again.estimate is None
     again.load_state_dict({})
-    assert not again.due(2)
+    assert not again.due(2, 3)
 
 
 def test_the_measurement_is_that_of_the_drawn_batches():
@@ -80,6 +80,14 @@ def test_drawn_batches_are_examples_of_the_set_and_disturb_no_random_state():
     assert len(rows.unique(dim=0)) == 15
     with pytest.raises(ValueError, match="Pass 'batches' to measure on"):
         draw_batches([1, 2], 3, 7, model)
+
+
+@pytest.mark.parametrize(("num_epochs", "epoch"), [(1, 0), (2, 1), (9, 1), (10, 1), (11, 2), (100, 10), (0, 0)])
+def test_the_default_epoch_is_the_first_after_a_tenth(num_epochs, epoch):
+    plan = MeasuredPlan(loss, Measurement(lr=0.2, weight_decay=1e-2))
+    assert plan.due(epoch, num_epochs)
+    assert epoch == 0 or not plan.due(epoch - 1, num_epochs)
+    assert MEASUREMENT.epoch(num_epochs) == 1
 
 
 @pytest.mark.parametrize(

@@ -253,13 +253,13 @@ def test_labels_that_are_not_ignored_tokens_count_as_rows():
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, num_batches=4, num_steps=8, settle=None)
+MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=4, num_steps=8, settle=None)
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
 @UNSETTLED
-@pytest.mark.parametrize("at_epoch", [0, 1])
-def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch):
+@pytest.mark.parametrize(("at_epoch", "epoch"), [(0, 0), (1, 1), (None, 1)])  # None: after a tenth of three epochs
+def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch, epoch):
     measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch})
 
     def run(folder, callback, num_updates=12, checkpoint=None):
@@ -275,7 +275,7 @@ def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch):
     whole = MeasureSchedule(measurement)
     rates = run(tmp_path, whole)
     assert rates == whole.scheduler.schedule.values().tolist()
-    assert rates[: 4 * at_epoch + 1] == [LR] * (4 * at_epoch + 1)
+    assert rates[: 4 * epoch + 1] == [LR] * (4 * epoch + 1)
     assert rates[-1] < LR
     assert whole.plan.estimate.num_products == 8
     again = MeasureSchedule(measurement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eigencurve import _check
@@ -196,7 +197,7 @@ class MeasureSchedule(Callback):
             need = "a function that returns one optimizer and no scheduler"
             _check.refuse("MeasureSchedule", "configure_optimizers", need, got, remedy)
         at_epoch = self.plan.measurement.at_epoch
-        if trainer.max_epochs is not None and 0 <= trainer.max_epochs <= at_epoch:
+        if at_epoch is not None and trainer.max_epochs is not None and 0 <= trainer.max_epochs <= at_epoch:
             self._warned = True
             warn_of_no_measurement(at_epoch, trainer.max_epochs)
         schedule = self.plan.schedule(total_steps(trainer))
@@ -205,7 +206,7 @@ class MeasureSchedule(Callback):
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Measure the spectrum if this is the epoch for it."""
-        if self.scheduler is not None and self.plan.due(trainer.current_epoch):
+        if self.scheduler is not None and self.plan.due(trainer.current_epoch, _num_epochs(trainer)):
             steps = total_steps(trainer)
             self.plan.measure(
                 pl_module, trainer.train_dataloader, self.scheduler.last_epoch, steps, trainer.optimizers[0]
@@ -215,7 +216,8 @@ class MeasureSchedule(Callback):
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Warn if the run ended before the epoch of the measurement."""
         if not self.plan.measured and not self._warned and trainer.global_step >= total_steps(trainer):
-            warn_of_no_measurement(self.plan.measurement.at_epoch, max(trainer.current_epoch, 1))
+            num_epochs = max(trainer.current_epoch, 1)
+            warn_of_no_measurement(self.plan.measurement.epoch(num_epochs), num_epochs)
 
     def state_dict(self) -> dict[str, Any]:
         """State of the plan; the step is in the scheduler's own state."""
@@ -226,6 +228,14 @@ class MeasureSchedule(Callback):
         self.plan.load_state_dict(state_dict)
         if self.scheduler is not None:  # some strategies restore callbacks after the start of the fit
             self.scheduler.extend(self.plan.schedule(self.scheduler.schedule.total_steps))
+
+
+def _num_epochs(trainer: Any) -> int:
+    """Number of epochs that the run has or begins; 1 if an epoch does not end."""
+    if trainer.num_training_batches == float("inf"):
+        return 1
+    steps_per_epoch: int = math.ceil(trainer.num_training_batches / trainer.accumulate_grad_batches)
+    return math.ceil(total_steps(trainer) / steps_per_epoch)
 
 
 def _warn_of_length(function: str, schedules: Schedules, trainer: Any) -> None:

@@ -185,19 +185,21 @@ class MeasureSchedule(ScheduleCallback):
             self.plan.load_state_dict(saved["plan"])
         super().on_train_begin(args, state, control, **trainer)
         num_epochs = math.ceil(state.num_train_epochs)
-        self._warned = self.plan.measurement.at_epoch >= num_epochs and not self.plan.measured
+        at_epoch = self.plan.measurement.epoch(num_epochs)
+        self._warned = at_epoch >= num_epochs and not self.plan.measured
         if self._warned:
-            warn_of_no_measurement(self.plan.measurement.at_epoch, num_epochs)
+            warn_of_no_measurement(at_epoch, num_epochs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
         """Warn if the run ended before the epoch of the measurement."""
         super().on_train_end(args, state, control, **trainer)
         if not self.plan.measured and not self._warned and state.global_step >= state.max_steps:
-            warn_of_no_measurement(self.plan.measurement.at_epoch, math.ceil(state.epoch or 0))
+            num_epochs = math.ceil(state.epoch or 0)
+            warn_of_no_measurement(self.plan.measurement.epoch(num_epochs), num_epochs)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Measure the spectrum if this is the epoch for it."""
-        if self.scheduler is None or not self.plan.due(math.floor(state.epoch or 0)):
+        if self.scheduler is None or not self.plan.due(math.floor(state.epoch or 0), math.ceil(state.num_train_epochs)):
             return
         if self.plan.count is None and self.plan.objective is model_loss:
             self.plan.count = LabelCount(trainer["model"])
