@@ -116,7 +116,7 @@ def train_bytes(
 
 def outcome_of(model: nn.Module, task: ByteTask, trained: Trained, schedule: Schedule) -> Outcome:
     """Losses in nats per byte: the last validation loss, the test loss, and the mean over the last training steps."""
-    losses = [round(loss, DIGITS) for loss in torch.stack(task.losses).tolist()]
+    losses = [round(loss, DIGITS) for loss in task.losses.tolist()]
     steps = range(len(losses))
     valid = trained.history.get("valid_loss", [])
     curves = {

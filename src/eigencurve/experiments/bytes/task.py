@@ -33,8 +33,7 @@ class ByteTask:
         device: Device for the batches.
 
     Attributes:
-        losses: Training loss of every step so far, before the update of that step. Reading them would make a GPU wait,
-            so they stay on its device until they are saved.
+        num_losses: Number of steps so far.
     """
 
     def __init__(
@@ -44,7 +43,10 @@ class ByteTask:
         self.text, self.batch_size, self.context, self.seed = text, batch_size, context, seed
         self.steps_per_epoch = steps_per_epoch
         self.device = device or torch.device("cpu")
-        self.losses: list[Tensor] = []
+        # Reading a loss would make a GPU wait, so losses stay on its device. They share a buffer, because a tensor per
+        # step would split the memory that steps free: the process would grow by the size of the logits at every step.
+        self._losses = torch.zeros(0, device=self.device)
+        self.num_losses = 0
         inputs, following = text_windows(text.test, context)
         places = np.linspace(0, len(inputs) - 1, min(num_valid, len(inputs))).round().astype(int)
         others = np.setdiff1d(np.arange(len(inputs)), places)
@@ -63,8 +65,16 @@ class ByteTask:
         """Mean cross entropy in nats per byte."""
         inputs, following = batch.content
         loss = next_byte_loss(model(inputs), following)
-        self.losses.append(loss.detach())
+        if self.num_losses == len(self._losses):
+            self._losses = torch.cat([self._losses, self._losses.new_zeros(self.steps_per_epoch)])
+        self._losses[self.num_losses] = loss.detach()
+        self.num_losses += 1
         return loss
+
+    @property
+    def losses(self) -> Tensor:
+        """Training loss of every step so far, before the update of that step."""
+        return self._losses[: self.num_losses]
 
     def evaluate(self, model: nn.Module, part: Part) -> Mapping[str, Total]:
         """``valid_loss``, the mean loss per byte on the windows for validation."""
@@ -78,11 +88,12 @@ class ByteTask:
 
     def state_dict(self) -> dict[str, Any]:
         """The losses so far."""
-        return {"losses": torch.stack(self.losses).cpu() if self.losses else torch.zeros(0)}
+        return {"losses": self.losses.cpu()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a saved state."""
-        self.losses = list(state["losses"].to(self.device))
+        self._losses = state["losses"].to(self.device)
+        self.num_losses = len(self._losses)
 
     def _sum(self, model: nn.Module, inputs: Tensor, following: Tensor) -> float:
         total = 0.0
