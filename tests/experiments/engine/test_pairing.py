@@ -11,6 +11,7 @@ from eigencurve.experiments.engine.pairing import (
     paired_difference,
     pooled_deviation,
     power_of,
+    resolved_difference,
     seeds_needed,
 )
 from eigencurve.experiments.engine.protocol import Trials
@@ -47,6 +48,33 @@ def test_pooling_weights_by_degrees_of_freedom():
     assert pooled_deviation([one, two]) == pytest.approx(math.sqrt((2.0 + 6.0) / 3))
     with pytest.raises(ValueError, match="'differences' must be at least one"):
         pooled_deviation([])
+
+
+def test_two_schedules_resolve_what_a_paired_t_test_resolves():
+    rng = np.random.default_rng(3)
+    first, second = (Trials({}, tuple(rng.normal(0, 1, 5)), 0, tuple(range(5))) for _ in range(2))
+    low, high = paired_difference(first, second).interval
+    assert resolved_difference([first, second]) == pytest.approx((high - low) / 2)
+
+
+def test_common_effects_of_seeds_do_not_count_and_the_error_rate_is_5_percent():
+    rng = np.random.default_rng(4)
+    false = []
+    for _ in range(2_000):
+        values = rng.normal(0, 0.3, (6, 3)) + rng.normal(0, 10.0, 3)
+        every = [Trials({}, tuple(row), 0, (0, 1, 2)) for row in values]
+        false.append(abs(every[0].mean - every[1].mean) > resolved_difference(every))
+    assert np.mean(false) == pytest.approx(0.05, abs=0.02)  # four standard errors
+
+
+def test_only_common_seeds_are_resolved():
+    one, two = trials(s0=1.0, s1=2.0, s2=9.0), trials(s1=2.5, s0=1.1)
+    assert resolved_difference([one, two]) == pytest.approx(
+        resolved_difference([trials(s0=1.0, s1=2.0), trials(s0=1.1, s1=2.5)])
+    )
+    assert resolved_difference([one]) is None
+    assert resolved_difference([]) is None
+    assert resolved_difference([one, trials(s2=1.0, s5=2.0)]) is None
 
 
 def test_the_power_is_that_of_a_noncentral_t_variable():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from eigencurve.experiments.bytes.predictions import Predictions
 from eigencurve.experiments.bytes.scales import COSINE, FIRST, ByteScale
 from eigencurve.experiments.data.byte_text import ByteText
-from eigencurve.experiments.engine.claims import best_sentence
+from eigencurve.experiments.engine.claims import best_sentence, together_sentence
 from eigencurve.experiments.engine.pairing import PairedDifference, paired_difference, pooled_deviation, seeds_needed
 from eigencurve.experiments.engine.protocol import Trials
 from eigencurve.experiments.engine.winners import mean_curve
@@ -105,6 +105,7 @@ def byte_page(
     if differences:
         parts += [f"## Differences from {COSINE}, seed by seed", differences_table(differences)]
         parts.append(seeds_sentence(differences.values()))
+        parts.append(together_sentence(known, COSINE, minimise=True, digits=DIGITS, unit="nats per byte"))
     parts += ["## Predictions and outcomes", *prediction_paragraphs(rows, predictions)]
     further = {} if new is None else {f"{NAME}_predictions.json": new.file(scale.name)}
     figures = {}

@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import integrate, special, stats
 
 from eigencurve import _check
@@ -81,6 +82,34 @@ def pooled_deviation(differences: Iterable[PairedDifference]) -> float:
     if not freedom:
         _check.refuse("pooled_deviation", "differences", "at least one", 0)
     return math.sqrt(sum((len(one.values) - 1) * one.deviation**2 for one in every) / freedom)
+
+
+def resolved_difference(trials: Iterable[Trials]) -> float | None:
+    r"""The smallest difference of two means that many schedules together resolve at 5 %.
+
+    With k schedules on the same n seeds and :math:`y_{is} = a_i + b_s + e_{is}`, all errors of one variance, the
+    residuals of this two-way analysis of variance estimate it with :math:`\nu = (k-1)(n-1)` degrees of freedom:
+
+    .. math:: s^2 = \frac1\nu \sum_{is} (y_{is} - \bar y_i - \bar y_s + \bar y)^2, \qquad
+        t_{0.975,\,\nu}\, s \sqrt{2/n}
+
+    Three seeds of one pair have two degrees of freedom, so an interval of their own is wide. This one assumes more.
+
+    Args:
+        trials: Trials of each schedule.
+
+    Returns:
+        The difference, or None for fewer than two schedules or common seeds.
+    """
+    every = list(trials)
+    common = sorted(set.intersection(*(set(one.seeds) for one in every))) if every else []
+    if len(every) < 2 or len(common) < 2:
+        return None
+    values = np.array([[dict(zip(one.seeds, one.values, strict=True))[seed] for seed in common] for one in every])
+    residuals = values - values.mean(1, keepdims=True) - values.mean(0) + values.mean()
+    freedom = (len(every) - 1) * (len(common) - 1)
+    deviation = math.sqrt(float((residuals**2).sum()) / freedom)
+    return float(stats.t.ppf(1 - LEVEL / 2, freedom)) * deviation * math.sqrt(2 / len(common))
 
 
 def power_of(num_seeds: int, difference: float, deviation: float) -> float:

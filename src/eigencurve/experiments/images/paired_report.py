@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from eigencurve.experiments.engine.claims import together_sentence
 from eigencurve.experiments.engine.pairing import (
     PairedDifference,
     paired_difference,
@@ -69,6 +70,8 @@ class PairedTable:
         if differences:
             parts += [f"Test accuracy minus that of {REFERENCE}, in percentage points, seed by seed:"]
             parts += [differences_table(differences), seeds_sentence(differences)]
+            trials = self.results.trials("accuracy")
+            parts.append(together_sentence(trials, REFERENCE, minimise=False, digits=2, unit="percentage points"))
         parts.append(verdict(self))
         return [part for part in parts if part]
 
