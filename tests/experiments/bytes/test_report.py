@@ -10,6 +10,7 @@ from eigencurve.experiments.bytes.report import (
     losses_table,
     missing_sentence,
     prediction_paragraphs,
+    ranks_sentence,
 )
 from eigencurve.experiments.bytes.scales import SMOKE_SCALE
 from eigencurve.experiments.data.byte_text import ByteText
@@ -43,7 +44,7 @@ def test_the_table_says_what_is_not_finished():
     lines = losses_table(rows).splitlines()
     assert lines[2] == "| Linear | first | 2.1000 ± 0.1414 | 1.0000 ± 0.0000 (1 of 2 seeds) | – | – |"
     assert lines[3].startswith("| Constant | first | not finished |")
-    assert missing_sentence(rows) == "**Not finished:** Linear (1 runs)."
+    assert missing_sentence(rows) == "**Not finished:** Linear (1 run)."
     assert missing_sentence(rows[1:]) == ""
 
 
@@ -58,6 +59,12 @@ def test_predictions_and_outcomes_side_by_side():
     assert errors.startswith("Mean absolute error over 1 schedules and rates: 0.1000")
     assert errors.endswith("1 of 1 outcomes are inside their interval.")
     assert prediction_paragraphs(rows, None) == ["No predictions are committed yet."]
+
+
+def test_predictions_are_ranked_at_every_rate():
+    ranks = ranks_sentence({0.1: [(1.0, 2.0), (1.5, 2.1), (1.2, 2.4)], 0.01: [(1.0, 3.0), (2.0, 5.0), (1.5, 4.0)]})
+    assert ranks == "Rank correlation of prediction and outcome over the schedules: 1.00 at 0.01, 0.50 at 0.1."
+    assert ranks_sentence({0.1: [(1.0, 2.0), (1.5, 2.1)]}) == ""
 
 
 def test_curves_are_written_with_the_rate_of_the_last_update():

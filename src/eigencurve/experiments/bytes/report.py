@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scipy import stats
+
 from eigencurve.experiments.bytes.predictions import Predictions
 from eigencurve.experiments.bytes.scales import COSINE, FIRST, ByteScale
 from eigencurve.experiments.data.byte_text import ByteText
@@ -162,7 +164,8 @@ def seeds_sentence(differences: Iterable[PairedDifference]) -> str:
 
 def missing_sentence(rows: Sequence[ByteRow]) -> str:
     """What is not finished; empty if everything is."""
-    words = [f"{row.schedule} ({row.num_missing} runs)" for row in rows if row.num_missing]
+    missing = {row.schedule: row.num_missing for row in rows if row.num_missing}
+    words = [f"{name} ({count} run{'s' if count != 1 else ''})" for name, count in missing.items()]
     return f"**Not finished:** {'; '.join(words)}." if words else ""
 
 
@@ -171,6 +174,7 @@ def prediction_paragraphs(rows: Sequence[ByteRow], predictions: Predictions | No
     if predictions is None:
         return ["No predictions are committed yet."]
     lines, errors, inside = [], [], 0
+    pairs: dict[float, list[tuple[float, float]]] = {}
     for row in rows:
         for rate, predicted in sorted(predictions.losses.get(row.schedule, {}).items()):
             found = row.rates.get(rate)
@@ -178,13 +182,15 @@ def prediction_paragraphs(rows: Sequence[ByteRow], predictions: Predictions | No
             if loss is not None:
                 errors.append(predicted.loss - loss)
                 inside += predicted.low <= loss <= predicted.high
+                pairs.setdefault(rate, []).append((predicted.loss, loss))
             outcome = "not finished" if found is None else found.text("valid")
             error = "–" if loss is None else f"{predicted.loss - loss:+.{DIGITS}f}"
             interval = f"{predicted.low:.{DIGITS}f} … {predicted.high:.{DIGITS}f}"
             lines.append([row.schedule, f"{rate:g}", f"{predicted.loss:.{DIGITS}f}", interval, outcome, error])
     columns = ["schedule", "lr", "predicted", "80 % interval", "outcome", "prediction minus outcome"]
     about = f"Final validation losses, predicted by {predictions.made_by}."
-    return [about, markdown_table(columns, lines), *([_errors_sentence(errors, inside)] if errors else [])]
+    summary = [_errors_sentence(errors, inside), ranks_sentence(pairs)] if errors else []
+    return [about, markdown_table(columns, lines), " ".join(summary).strip()]
 
 
 def _errors_sentence(errors: Sequence[float], inside: int) -> str:
@@ -193,6 +199,19 @@ def _errors_sentence(errors: Sequence[float], inside: int) -> str:
         f"Mean absolute error over {len(errors)} schedules and rates: {typical:.{DIGITS}f} nats per byte; mean error:"
         f" {statistics.fmean(errors):+.{DIGITS}f}. {inside} of {len(errors)} outcomes are inside their interval."
     )
+
+
+def ranks_sentence(pairs: Mapping[float, Sequence[tuple[float, float]]]) -> str:
+    """How well the predictions rank the schedules at each rate; empty below three schedules.
+
+    Args:
+        pairs: Prediction and outcome of each schedule, by rate.
+    """
+    known = {rate: found for rate, found in sorted(pairs.items()) if len(found) > 2}
+    if not known:
+        return ""
+    words = [f"{stats.spearmanr(*zip(*found, strict=True)).statistic:.2f} at {rate:g}" for rate, found in known.items()]
+    return f"Rank correlation of prediction and outcome over the schedules: {', '.join(words)}."
 
 
 def curve_files(rows: Sequence[ByteRow]) -> dict[str, bytes]:
