@@ -11,6 +11,7 @@ from eigencurve.experiments.bytes.report import (
     missing_sentence,
     prediction_paragraphs,
     ranks_sentence,
+    tails_sentence,
 )
 from eigencurve.experiments.bytes.scales import SMOKE_SCALE
 from eigencurve.experiments.data.byte_text import ByteText
@@ -59,6 +60,19 @@ def test_predictions_and_outcomes_side_by_side():
     assert errors.startswith("Mean absolute error over 1 schedules and rates: 0.1000")
     assert errors.endswith("1 of 1 outcomes are inside their interval.")
     assert prediction_paragraphs(rows, None) == ["No predictions are committed yet."]
+
+
+def test_the_linear_tail_is_the_guess_for_the_other_one():
+    rows = [
+        row("WSD, linear 20%", r1=runs(2.0, 2.2), r3=runs(3.0)),
+        row("WSD, 1-sqrt 20%", "rest", r1=runs(2.1, 2.4), r3=runs(2.8)),
+        row("Elastic Step", "rest", r1=runs(9.0)),
+    ]
+    losses = {1.0: PredictedLoss(2.2, 2.0, 2.4), 3.0: PredictedLoss(3.4, 3.0, 3.5)}
+    text = tails_sentence(rows, Predictions("", {"WSD, 1-sqrt 20%": losses}, {}))
+    assert "For the 2 1-sqrt tails" in text
+    assert "a mean absolute error of 0.1750; the forecast has 0.3250." in text  # (0.15 + 0.2) / 2, (0.05 + 0.6) / 2
+    assert tails_sentence(rows[2:], Predictions("", {}, {})) == ""
 
 
 def test_predictions_are_ranked_at_every_rate():

@@ -112,8 +112,10 @@ def byte_page(
     further = {} if new is None else {f"{NAME}_predictions.json": new.file(scale.name)}
     figures = {}
     if known:
-        figures[f"{NAME}.png"] = curves_figure(_panels(rows), "step", "validation loss (nats per byte)")
-        parts += ["## Curves", "Means over the seeds, at the best rate of each schedule.", f"![curves]({NAME}.png)"]
+        first = scale.total_steps // 4  # earlier losses are so high that later differences would not be seen
+        figures[f"{NAME}.png"] = curves_figure(_panels(rows, first), "step", "validation loss (nats per byte)")
+        shown = f"Means over the seeds, at the best rate of each schedule, after step {first:,}."
+        parts += ["## Curves", shown, f"![curves]({NAME}.png)"]
     values = {"scale": scale.name, "text": text.name, "rows": [_values(row) for row in rows]}
     title = "A byte-level transformer under AdamW and many schedules"
     body = "\n\n".join(part for part in parts if part)
@@ -189,7 +191,8 @@ def prediction_paragraphs(rows: Sequence[ByteRow], predictions: Predictions | No
             lines.append([row.schedule, f"{rate:g}", f"{predicted.loss:.{DIGITS}f}", interval, outcome, error])
     columns = ["schedule", "lr", "predicted", "80 % interval", "outcome", "prediction minus outcome"]
     about = f"Final validation losses, predicted by {predictions.made_by}."
-    summary = [_errors_sentence(errors, inside), ranks_sentence(pairs)] if errors else []
+    summary = [_errors_sentence(errors, inside), ranks_sentence(pairs), tails_sentence(rows, predictions)]
+    summary = summary if errors else []
     return [about, markdown_table(columns, lines), " ".join(summary).strip()]
 
 
@@ -214,6 +217,24 @@ def ranks_sentence(pairs: Mapping[float, Sequence[tuple[float, float]]]) -> str:
     return f"Rank correlation of prediction and outcome over the schedules: {', '.join(words)}."
 
 
+def tails_sentence(rows: Sequence[ByteRow], predictions: Predictions) -> str:
+    """How far a guess without a model is off: a 1-sqrt tail ends like the logged linear tail of the same length."""
+    losses = {(row.schedule, rate): found.loss for row in rows for rate, found in row.rates.items()}
+    guesses, forecasts = [], []
+    for (name, rate), outcome in losses.items():
+        guess = losses.get((name.replace("1-sqrt", "linear"), rate))
+        if "1-sqrt" in name and outcome is not None and guess is not None:
+            guesses.append(abs(guess - outcome))
+            forecasts.append(abs(predictions.losses[name][rate].loss - outcome))
+    if not guesses:
+        return ""
+    return (
+        f"For the {len(guesses)} 1-sqrt tails, the logged loss of the linear tail of the same length and rate, taken as"
+        f" the prediction, has a mean absolute error of {statistics.fmean(guesses):.{DIGITS}f}; the forecast has"
+        f" {statistics.fmean(forecasts):.{DIGITS}f}."
+    )
+
+
 def curve_files(rows: Sequence[ByteRow]) -> dict[str, bytes]:
     """The validation loss of every finished run, as ``step,lr,loss`` in a CSV file per run.
 
@@ -234,13 +255,15 @@ def _file_name(schedule: str) -> str:
     return schedule.lower().replace(",", "").replace("%", "").replace(" ", "-")
 
 
-def _panels(rows: Sequence[ByteRow]) -> dict[str, dict[str, tuple[list[float], list[float]]]]:
+def _panels(rows: Sequence[ByteRow], first: int) -> dict[str, dict[str, tuple[list[float], list[float]]]]:
     panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     for row in rows:
         if row.best_rate is not None:
             title = "fitted by the forecast" if row.part == FIRST else "held back"
             runs = list(row.rates[row.best_rate].outcomes.values())
-            panels.setdefault(title, {})[row.schedule] = mean_curve(runs, "valid_loss")
+            steps, losses = mean_curve(runs, "valid_loss")
+            late = [(step, loss) for step, loss in zip(steps, losses, strict=True) if step > first]
+            panels.setdefault(title, {})[row.schedule] = ([step for step, _ in late], [loss for _, loss in late])
     return panels
 
 
