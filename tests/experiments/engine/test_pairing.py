@@ -13,6 +13,7 @@ from eigencurve.experiments.engine.pairing import (
     power_of,
     resolved_difference,
     seeds_needed,
+    together_sentence,
 )
 from eigencurve.experiments.engine.protocol import Trials
 
@@ -122,3 +123,22 @@ def test_extremes():
         seeds_needed(0.0, 1.0)
     assert seeds_needed(1.0, 1e-4) == 2
     assert seeds_needed(0.005, 100.0) == pytest.approx(7.849 * 20_000**2, rel=1e-4)
+
+
+def test_schedules_that_differ_by_more_than_all_resolve_together():
+    def of_seeds(*values, seeds=(0, 1, 2)):
+        return Trials({}, values, 3 - len(values), seeds)
+
+    found = {
+        "cosine": of_seeds(1.0, 2.0, 3.0),
+        "better": of_seeds(0.5, 1.51, 2.5),
+        "same": of_seeds(1.0, 2.01, 3.02),
+        "worse": of_seeds(1.3, 2.31, 3.3),
+        "diverged": of_seeds(0.1, 0.2, seeds=(0, 1)),
+    }
+    text = together_sentence(found, "cosine", minimise=True, digits=2, unit="nats")
+    assert text.startswith("If all 4 schedules scatter alike, they resolve differences above 0.01 nats together")
+    assert text.endswith("better than cosine: better; worse: worse.")
+    turned = together_sentence(found, "cosine", minimise=False, digits=2, unit="nats")
+    assert turned.endswith("better than cosine: worse; worse: better.")
+    assert together_sentence({"cosine": found["cosine"]}, "cosine", minimise=True, digits=2, unit="nats") == ""

@@ -11,8 +11,14 @@ from scipy import stats
 from eigencurve.experiments.bytes.predictions import Predictions
 from eigencurve.experiments.bytes.scales import COSINE, FIRST, ByteScale
 from eigencurve.experiments.data.byte_text import ByteText
-from eigencurve.experiments.engine.claims import best_sentence, together_sentence
-from eigencurve.experiments.engine.pairing import PairedDifference, paired_difference, pooled_deviation, seeds_needed
+from eigencurve.experiments.engine.claims import best_sentence
+from eigencurve.experiments.engine.pairing import (
+    PairedDifference,
+    paired_difference,
+    pooled_deviation,
+    seeds_needed,
+    together_sentence,
+)
 from eigencurve.experiments.engine.protocol import Trials
 from eigencurve.experiments.engine.winners import mean_curve
 from eigencurve.experiments.page import ResultsPage, markdown_table

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from eigencurve.experiments.engine.pairing import resolved_difference
 from eigencurve.experiments.engine.protocol import Trials
 
 CLOSE = 2.0
@@ -42,34 +41,6 @@ def best_sentence(
     close = [name for name in names[1:] if standard_errors(best, trials[name]) < CLOSE]
     rest = f"Within two standard errors: {'; '.join(close)}." if close else "No other is within two standard errors."
     return f"Best {what}: {names[0]} ({number(best)}). {rest}"
-
-
-def together_sentence(trials: Mapping[str, Trials], reference: str, minimise: bool, digits: int, unit: str) -> str:
-    """The difference that all schedules together resolve, and which schedules differ from ``reference`` by more.
-
-    Schedules that lack a seed of the reference are left out. Empty if fewer than two schedules are left.
-
-    Args:
-        trials: Trials by name of the schedule.
-        reference: Name of the schedule to compare with.
-        minimise: Whether a smaller mean is better.
-        digits: Decimal places of the difference.
-        unit: Unit of the difference.
-    """
-    known = {name: one for name, one in trials.items() if set(one.seeds) == set(trials[reference].seeds)}
-    limit = resolved_difference(known.values())
-    if limit is None:
-        return ""
-    middle, sign = known[reference].mean or 0.0, 1 if minimise else -1
-    gains = {name: sign * (middle - (known[name].mean or 0.0)) for name in ranked(known, minimise)}
-    ahead = [name for name, gain in gains.items() if gain > limit]
-    behind = [name for name, gain in gains.items() if gain < -limit]
-    return (
-        f"If all {len(known)} schedules scatter alike, they resolve differences above {limit:.{digits}f} {unit}"
-        " together (two-way analysis of variance over schedules and seeds, 95 %, without a correction for the number of"
-        f" comparisons). By more than that, better than {reference}: {', '.join(ahead) or 'none'}; worse:"
-        f" {', '.join(behind) or 'none'}."
-    )
 
 
 def paper_sentence(trials: Mapping[str, Trials], published: Mapping[str, str], minimise: bool) -> str:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import integrate, special, stats
 
 from eigencurve import _check
+from eigencurve.experiments.engine.claims import ranked
 from eigencurve.experiments.engine.protocol import Trials
 
 LEVEL = 0.05
@@ -110,6 +111,34 @@ def resolved_difference(trials: Iterable[Trials]) -> float | None:
     freedom = (len(every) - 1) * (len(common) - 1)
     deviation = math.sqrt(float((residuals**2).sum()) / freedom)
     return float(stats.t.ppf(1 - LEVEL / 2, freedom)) * deviation * math.sqrt(2 / len(common))
+
+
+def together_sentence(trials: Mapping[str, Trials], reference: str, minimise: bool, digits: int, unit: str) -> str:
+    """The difference that all schedules together resolve, and which schedules differ from ``reference`` by more.
+
+    Schedules that lack a seed of the reference are left out. Empty if fewer than two schedules are left.
+
+    Args:
+        trials: Trials by name of the schedule.
+        reference: Name of the schedule to compare with.
+        minimise: Whether a smaller mean is better.
+        digits: Decimal places of the difference.
+        unit: Unit of the difference.
+    """
+    known = {name: one for name, one in trials.items() if set(one.seeds) == set(trials[reference].seeds)}
+    limit = resolved_difference(known.values())
+    if limit is None:
+        return ""
+    middle, sign = known[reference].mean or 0.0, 1 if minimise else -1
+    gains = {name: sign * (middle - (known[name].mean or 0.0)) for name in ranked(known, minimise)}
+    ahead = [name for name, gain in gains.items() if gain > limit]
+    behind = [name for name, gain in gains.items() if gain < -limit]
+    return (
+        f"If all {len(known)} schedules scatter alike, they resolve differences above {limit:.{digits}f} {unit}"
+        " together (two-way analysis of variance over schedules and seeds, 95 %, without a correction for the number of"
+        f" comparisons). By more than that, better than {reference}: {', '.join(ahead) or 'none'}; worse:"
+        f" {', '.join(behind) or 'none'}."
+    )
 
 
 def power_of(num_seeds: int, difference: float, deviation: float) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eigencurve.experiments.engine.claims import together_sentence
 from eigencurve.experiments.engine.pairing import (
     PairedDifference,
     paired_difference,
     pooled_deviation,
     seeds_needed,
+    together_sentence,
 )
 from eigencurve.experiments.engine.winners import Missing, Winner
 from eigencurve.experiments.images import paper
