@@ -1,5 +1,5 @@
 import pytest
-from tests.reference.forecast import logged, three_runs
+from tests.reference.forecast import logged, three_runs, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
@@ -23,12 +23,36 @@ def test_three_runs_leave_no_doubt():
     assert fit_runs(three_runs()).doubts == ()
 
 
+@pytest.mark.parametrize("schedules", [[ec.cosine(2000, 0.01)], [ec.cosine(2000, 0.01), ec.linear(2000, 0.01)]])
+def test_runs_that_decay_alike_leave_a_doubt(schedules):
+    found = fit_runs([logged(f) for f in schedules]).doubts
+    assert any(doubt.startswith("No two runs at the peak rate 0.01 decay differently") for doubt in found)
+
+
+def test_runs_at_two_peaks_that_follow_no_common_model_leave_a_doubt():
+    runs = two_peaks()
+    (doubt,) = fit_runs([*runs[0.005], *runs[0.01]]).doubts
+    assert doubt.startswith("The runs at different peak rates do not follow one model: its error is")
+
+
+def test_runs_at_two_peaks_of_one_model_leave_no_doubt():
+    low = [logged(f) for f in (ec.constant(2000, 0.005), ec.linear(2000, 0.005))]
+    assert fit_runs([*three_runs(), *low]).doubts == ()
+
+
 def test_a_short_decay_from_a_checkpoint_helps_most(constant_only):
     run = constant_only.next_run()
     assert "decay linearly to 0" in run.reason
     assert (run.branch_step, run.num_steps) == (2000, 200)
     assert run.schedule.total_steps == 2200
     assert run.narrower < 0.5
+
+
+def test_without_a_constant_rate_the_run_begins_anew():
+    run = fit_runs([logged(ec.cosine(2000, 0.01)), logged(ec.linear(2000, 0.01))]).next_run()
+    assert run.reason.startswith("Hold the peak rate for ")
+    assert run.branch_step == 0
+    assert run.num_steps == run.schedule.total_steps
 
 
 def test_the_promised_gain_is_real(constant_only):

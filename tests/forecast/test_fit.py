@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from tests.forecast.published import gpt_runs, llama_runs
-from tests.reference.forecast import logged, three_runs, true_losses
+from tests.reference.forecast import logged, three_runs, true_losses, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import LoggedRun, fit_runs
@@ -77,6 +77,32 @@ def test_runs_at_two_peaks_tell_how_the_peak_matters():
     widths = [end.high[0] - end.low[0] for end in ends]
     assert widths[0] < 0.5 * widths[1]
     assert ends[0].loss[0] == pytest.approx(truth(schedule), abs=0.02)
+
+
+@pytest.mark.parametrize("peak", [0.005, 0.01])
+def test_a_logged_peak_rate_is_forecast_from_its_own_runs(peak):
+    runs = two_peaks()
+    both = fit_runs([run for group in runs.values() for run in group])
+    alone, schedule = fit_runs(runs[peak]), ec.wsd(2000, peak, 400)
+    assert both.predict(schedule, [2000]).loss[0] == alone.predict(schedule, [2000]).loss[0]
+    assert both.fit_for(0.007) is both.fitted  # between the logged rates, all runs count
+
+
+def test_a_peak_rate_whose_runs_decay_alike_is_forecast_from_all_runs():
+    runs = two_peaks()
+    some = fit_runs([*runs[0.005], logged(ec.linear(2000, 0.01)), logged(ec.cosine(2000, 0.01))])
+    assert some.fit_for(0.01) is some.fitted
+    assert some.fit_for(0.005) is not some.fitted
+
+
+@pytest.mark.parametrize("peak", [0.001, 0.0005])
+def test_runs_at_another_peak_do_not_spoil_the_published_llama_runs(data_path, peak):
+    names = ("stable", "lin0.2", "cos0")
+    runs, others = llama_runs(data_path, peak), llama_runs(data_path, 0.0015 - peak)
+    both = fit_runs([*(runs[name] for name in names), *(others[name] for name in names)])
+    held_out = [run for name, run in runs.items() if name not in names]
+    errors, _ = _errors(both, held_out)
+    assert np.mean([abs(error[-1]) for error in errors]) < 0.004
 
 
 @pytest.mark.parametrize("runs", [[], 3, ["run.csv"]])

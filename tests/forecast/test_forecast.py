@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from tests.reference.forecast import three_runs
+from tests.reference.forecast import three_runs, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import Forecast, fit_runs
@@ -64,6 +64,32 @@ def test_the_table_prints_intervals_and_marks(forecast):
 def test_a_table_needs_names(forecast, schedules):
     with pytest.raises(TypeError, match="'schedules' must be a non-empty mapping"):
         forecast.compare(schedules)
+
+
+def test_schedules_at_two_peaks_have_independent_errors():
+    runs = two_peaks()
+    table = fit_runs([*runs[0.005], *runs[0.01]]).compare({f"{lr:g}": ec.cosine(2000, lr) for lr in runs})
+    low, high = (table[f"{lr:g}"] for lr in runs)
+    worse = max(low, high, key=lambda row: row.loss)
+    assert worse.behind == pytest.approx(abs(high.loss - low.loss))
+    widths = [np.ptp([row.low, row.high]) for row in (low, high)]
+    assert worse.behind_high - worse.behind_low == pytest.approx(np.hypot(*widths))
+
+
+def test_it_survives_json_with_several_peaks():
+    runs = two_peaks()
+    forecast = fit_runs([*runs[0.005], *runs[0.01]])
+    again = Forecast.from_dict(json.loads(json.dumps(forecast.to_dict())))
+    for lr in (0.005, 0.007, 0.01):
+        schedule = ec.wsd(2000, lr, 400)
+        assert again.predict(schedule, 2000).loss == forecast.predict(schedule, 2000).loss
+
+
+def test_it_reads_files_of_one_fit(forecast):
+    earlier = {name: value for name, value in forecast.to_dict().items() if name != "at_one_peak"}
+    assert Forecast.from_dict(earlier).predict(SCHEDULES["linear"], 2000).loss == pytest.approx(
+        forecast.predict(SCHEDULES["linear"], 2000).loss
+    )
 
 
 def test_it_survives_json(forecast):

@@ -5,7 +5,7 @@ import pytest
 from tests.reference.forecast import logged, three_runs
 
 import eigencurve as ec
-from eigencurve.forecast.logged import Logged, logged_range, reach_of
+from eigencurve.forecast.logged import Logged, by_peak, logged_range, reach_of
 
 
 def test_what_three_runs_cover():
@@ -52,7 +52,39 @@ def test_constant_rates_say_nothing_about_any_decay():
     assert covered.beyond(reach_of(ec.cosine(2000, 0.01), 0.01)) == ("no logged run decays",)
 
 
+def test_logs_that_only_decay_say_little_about_a_constant_rate():
+    covered = logged_range([logged(ec.cosine(2000, 0.01)), logged(ec.linear(2000, 0.01))], 0.01)
+    assert covered.beyond(reach_of(ec.constant(2000, 0.01), 0.01)) == ("it decays more slowly than any logged run",)
+    assert covered.beyond(reach_of(ec.linear(2000, 0.01), 0.01)) == ()
+
+
+@pytest.mark.parametrize(
+    ("schedules", "found"),
+    [
+        ([ec.constant(2000, 0.01), ec.cosine(2000, 0.01)], True),
+        ([ec.cosine(2000, 0.01), ec.wsd(2000, 0.01, 400)], True),
+        ([ec.cosine(2000, 0.01), ec.linear(2000, 0.01)], False),  # too similar
+        ([ec.wsd(2000, 0.01, 400)], False),
+        ([ec.constant(2000, 0.01), ec.constant(2000, 0.01)], False),  # no decay
+        ([ec.constant(2000, 0.02), ec.cosine(2000, 0.01)], False),  # at different peak rates
+    ],
+)
+def test_contrast_needs_two_decays_at_one_peak(schedules, found):
+    assert logged_range([logged(f) for f in schedules], 0.01).has_contrast == found
+
+
+def test_groups_of_one_peak_rate():
+    runs = [logged(ec.constant(200, lr), name=f"{lr:g}") for lr in (0.02, 0.01, 0.0202, 0.005)]
+    assert [[run.name for run in group] for group in by_peak(runs)] == [["0.005"], ["0.01"], ["0.02", "0.0202"]]
+
+
 def test_it_survives_json():
     for runs in (three_runs(), [logged(ec.constant(200, 0.01))]):
         covered = logged_range(runs, 0.01)
         assert Logged.from_dict(json.loads(json.dumps(covered.to_dict()))) == covered
+
+
+def test_it_reads_files_from_before_slow_decays_were_recorded():
+    covered = logged_range(three_runs(), 0.01)
+    earlier = {name: value for name, value in covered.to_dict().items() if name != "slowest_decay"}
+    assert Logged.from_dict(earlier) == covered

@@ -1,6 +1,6 @@
 import pytest
 from tests.forecast.published import gpt_runs
-from tests.reference.forecast import logged, three_runs
+from tests.reference.forecast import logged, three_runs, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
@@ -43,6 +43,14 @@ def test_another_peak_rate_is_marked():
     plan = plan_from_forecast(fit_runs(three_runs()), 2000, "sgd", max_lr=0.02)
     assert any("peak rate 0.02 is outside" in note for note in plan.notes)
     assert {known.name: known.source for known in plan.inputs}["peak rate"] == "given"
+
+
+@pytest.mark.parametrize(("floor", "best"), [(1.5, 0.005), (3.0, 0.01)])
+def test_it_chooses_among_the_logged_peak_rates(floor, best):
+    low = [logged(f, floor=floor) for f in (ec.constant(2000, 0.005), ec.linear(2000, 0.005))]
+    plan = plan_from_forecast(fit_runs([*low, *two_peaks()[0.01]]), 2000, "sgd")
+    assert plan.schedule.values().max() == pytest.approx(best)
+    assert f"Use a peak rate of {best:g}; of the logged rates it has the lowest forecast" in plan.verdict
 
 
 def test_the_published_gpt_runs_should_hold_and_decay_late(data_path):

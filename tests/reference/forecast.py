@@ -35,6 +35,13 @@ def logged(schedule, every=20, deviation=0.0, seed=0, name="", **model):
     return LoggedRun(steps, true_losses(schedule.values(), steps, **model) + errors, schedule, name=name)
 
 
+def two_peaks():
+    """Runs at two peak rates whose losses have little in common, by peak rate."""
+    shapes = (lambda lr: ec.constant(2000, lr), lambda lr: ec.linear(2000, lr))
+    low = [logged(shape(0.005), floor=2.3, noise=0.02, name=f"low {i}") for i, shape in enumerate(shapes)]
+    return {0.005: low, 0.01: [logged(shape(0.01), name=f"high {i}") for i, shape in enumerate(shapes)]}
+
+
 def three_runs(deviation=0.0, total_steps=2000, lr=0.01):
     """A constant rate, a cosine and a drop, as people log them."""
     half = total_steps // 2

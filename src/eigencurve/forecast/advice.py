@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from eigencurve.schedules.wsd import wsd
 
 # The effect of a decay is unknown if its standard deviation exceeds this fraction of it.
 UNKNOWN = 0.5
+# Runs at several peak rates do not follow one model if its error exceeds those of single rates by this factor.
+WORSE = 2.0
 # An additional run counts as this many independent losses, each with the standard deviation of the model's error.
 NEW_POINTS = 10
 
@@ -26,7 +29,7 @@ class NextRun:
 
     Attributes:
         schedule: Its whole schedule.
-        branch_step: Step of the checkpoint that it starts from.
+        branch_step: Step of the checkpoint that it starts from; 0 for a new run.
         num_steps: Number of steps to train from there.
         reason: What to do, in one sentence.
         narrower: Factor by which it would shrink the standard deviation of a forecast, on average.
@@ -46,9 +49,30 @@ def doubts(fitted: FittedRuns) -> tuple[str, ...]:
         found.append("No logged run lowers its rate, so the runs contain no information about decay.")
     elif _decay_error(fitted) > UNKNOWN:
         found.append("The runs hardly determine how much a decay lowers the loss.")
+    if math.isfinite(logged.decay) and not logged.has_contrast:
+        found.append(
+            f"No two runs at the peak rate {logged.highest_peak:.3g} decay differently, so forecasts of other shapes"
+            " may be off by more than their intervals. Log a run with another shape there, such as a constant rate."
+        )
     if logged.lowest_rate > 0.5:
         found.append("No logged rate falls below half the peak, so losses near the end of a decay are extrapolated.")
     return tuple(found)
+
+
+def peak_doubts(fitted: FittedRuns, at_one_peak: Sequence[FittedRuns]) -> tuple[str, ...]:
+    """What runs at several peak rates cannot answer: a sentence, or nothing.
+
+    Args:
+        fitted: The fit to all runs.
+        at_one_peak: Fits to the runs at one peak rate each.
+    """
+    alone = max((fit.misfit for fit in at_one_peak), default=math.inf)
+    if fitted.misfit < WORSE * alone:
+        return ()
+    return (
+        f"The runs at different peak rates do not follow one model: its error is {fitted.misfit:.3g}, and at most"
+        f" {alone:.3g} for the runs at one rate. Do not use forecasts for peak rates that you have not logged.",
+    )
 
 
 def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
@@ -68,16 +92,23 @@ def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
 
 
 def _candidates(fitted: FittedRuns) -> list[tuple[Schedule, int, str]]:
-    """Short runs from a checkpoint at the end of a constant rate: schedule, branch step, and what to do."""
+    """Short runs from a checkpoint at the end of a constant rate: schedule, branch step, and what to do.
+
+    If no logged run has such a checkpoint, they begin at step 0.
+    """
     branch, peak, rise = fitted.logged.num_steps, fitted.logged.highest_peak, fitted.logged.warmup_steps
     short, long = max(branch // 10, 1), max(branch // 2, 1)
     hold = after_warmup(constant(max(branch - rise, 1), peak), rise)
-    start = hold.total_steps
-    where = f"Branch off a checkpoint that still has the peak rate, at about step {start:,},"
+    held = hold.total_steps
+    start, where = 0, f"Hold the peak rate for {held:,} steps,"
+    further = f"Hold the peak rate for {held + long:,} steps."
+    if math.isinf(fitted.logged.slowest_decay):
+        start, where = held, f"Branch off a checkpoint that still has the peak rate, at about step {held:,},"
+        further = f"Continue a run at the peak rate for {long:,} steps."
     return [
         (join([hold, linear(short, peak)]), start, f"{where} and decay linearly to 0 over {short:,} steps."),
         (join([hold, constant(short, 0.3 * peak)]), start, f"{where} and hold 30 % of the rate for {short:,} steps."),
-        (join([hold, constant(long, peak)]), start, f"Continue a run at the peak rate for {long:,} steps."),
+        (join([hold, constant(long, peak)]), start, further),
     ]
 
 

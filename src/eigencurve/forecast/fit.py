@@ -15,7 +15,7 @@ from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve._threads import on_one_blas_thread
 from eigencurve.forecast.forecast import Forecast
 from eigencurve.forecast.law import EXPONENT, Law
-from eigencurve.forecast.logged import logged_range
+from eigencurve.forecast.logged import by_peak, logged_range
 from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, responses
 from eigencurve.forecast.outlook import FittedRuns, Member
 from eigencurve.forecast.runs import LoggedRun
@@ -68,6 +68,10 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     a smooth function of λ. Curvature rises when the rate falls, :math:`\lambda \propto \eta^{-\gamma}`; several γ are
     fitted and averaged by their evidence.
 
+    Runs at several peak rates do not follow one such model closely. A forecast for a logged peak rate therefore uses
+    only the runs at that rate, if one of them decays and another decays much more slowly or not at all; other
+    forecasts use all runs.
+
     A point of a run is weighted by its own noise, which is estimated from neighbouring losses, and by how closely such
     a model follows real curves. Do not smooth the losses.
 
@@ -84,16 +88,22 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     """
     chosen = _runs(runs)
     exponents = _gammas(gammas)
-    reference = max(run.peak_lr for run in chosen)
-    travel = max(float(run.rates[: run.steps[-1]].sum()) for run in chosen) / reference
-    spread = _spread(chosen)
-    grid = grid_for(travel)
-    law = Law(grid, travel, spread)
-    curves = [_curve(run, reference, travel, spread) for run in chosen]
-    members = _members(law, curves, exponents, reference)
+    groups = by_peak(chosen)
+    whole = _fit(chosen, exponents)
+    enough = [group for group in groups if logged_range(group, whole.reference).has_contrast]
+    at_one_peak = [_fit(group, exponents) for group in enough] if len(groups) > 1 else []
+    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak))
+
+
+def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:
+    reference = max(run.peak_lr for run in runs)
+    travel = max(float(run.rates[: run.steps[-1]].sum()) for run in runs) / reference
+    spread = _spread(runs)
+    law = Law(grid_for(travel), travel, spread)
+    curves = [_curve(run, reference, travel, spread) for run in runs]
+    members = _members(law, curves, gammas, reference)
     misfit = _misfit(law, curves, members, reference)
-    fitted = FittedRuns(law, reference, members, logged_range(chosen, reference), misfit)
-    return Forecast(fitted, tuple(run.name for run in chosen))
+    return FittedRuns(law, reference, members, logged_range(runs, reference), misfit)
 
 
 def _members(law: Law, curves: Sequence[Curve], gammas: Sequence[float], reference: float) -> tuple[Member, ...]:

@@ -12,12 +12,9 @@ from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.forecast.advice import NextRun, doubts, next_run
+from eigencurve.forecast.advice import NextRun, doubts, next_run, peak_doubts
 from eigencurve.forecast.best import BestSchedule, search_schedule
-from eigencurve.forecast.law import Law
-from eigencurve.forecast.logged import Logged
-from eigencurve.forecast.measures import Grid
-from eigencurve.forecast.outlook import FittedRuns, Member, Outlook
+from eigencurve.forecast.outlook import FittedRuns, Outlook
 from eigencurve.schedules.base import Schedule, require_schedule
 
 # Half the width of the interval that contains 80 % of a normal distribution, in standard deviations.
@@ -117,12 +114,18 @@ class Forecast:
     """The noisy quadratic fitted to logged runs; made by :func:`~eigencurve.forecast.fit_runs`.
 
     Attributes:
-        fitted: What the fit found.
+        fitted: The fit to all runs.
         names: Names of the runs.
+        at_one_peak: Fits to the runs at one peak rate each, if the runs have several rates and enough runs at them.
     """
 
     fitted: FittedRuns
     names: tuple[str, ...]
+    at_one_peak: tuple[FittedRuns, ...] = ()
+
+    def fit_for(self, peak: float) -> FittedRuns:
+        """The fit that forecasts schedules with this peak rate: to the runs at the same rate alone, or to all runs."""
+        return next((fit for fit in self.at_one_peak if fit.logged.has_peak(peak)), self.fitted)
 
     def predict(self, schedule: Schedule, at: ArrayLike | None = None) -> Prediction:
         """Forecast the loss along a schedule.
@@ -136,7 +139,7 @@ class Forecast:
         """
         require_schedule("predict", schedule)
         marks = _marks(at, schedule.total_steps, self.fitted.logged.warmup_steps)
-        return self._prediction(self.fitted.outlook(schedule, marks))
+        return _prediction(self._outlook(schedule, marks))
 
     def compare(self, schedules: Mapping[str, Schedule], to: str | None = None) -> ForecastTable:
         """Forecast the final losses of several schedules, best first.
@@ -148,10 +151,10 @@ class Forecast:
         if not isinstance(schedules, Mapping) or not schedules:
             constraint = "a non-empty mapping of names to schedules"
             raise TypeError(_check.sentence("compare", "schedules", constraint, schedules))
-        ends = {name: self.fitted.outlook(require_schedule("compare", f)) for name, f in schedules.items()}
+        ends = {name: self._outlook(require_schedule("compare", f)) for name, f in schedules.items()}
         order = sorted(ends, key=lambda name: float(ends[name].mean[-1]))
         base = order[0] if to is None else _check.choice("compare", "to", to, order)
-        return ForecastTable(tuple(self._row(name, ends[name], ends[base]) for name in order), base)
+        return ForecastTable(tuple(_row(name, ends[name], ends[base]) for name in order), base)
 
     def best_schedule(
         self, total_steps: int, max_lr: float | None = None, warmup_steps: int | None = None
@@ -171,72 +174,38 @@ class Forecast:
         rise = usual if warmup_steps is None else _check.whole("best_schedule", "warmup_steps", warmup_steps, 0)
         if rise >= steps:
             _check.refuse("best_schedule", "warmup_steps", f"< total_steps = {steps}", rise)
-        schedule, loss, bound, status = search_schedule(self.fitted, steps, rate, rise)
-        end = self._prediction(self.fitted.outlook(schedule))
+        fit = self.fit_for(rate)
+        schedule, loss, bound, status = search_schedule(fit, steps, rate, rise)
+        end = _prediction(fit.outlook(schedule))
         ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
         return BestSchedule(schedule, *ends, bound, loss, status, end.beyond)
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """What the logged runs cannot answer, one sentence each; empty if they answer the usual questions."""
-        return doubts(self.fitted)
+        usual = self.fit_for(self.fitted.logged.highest_peak)
+        return doubts(usual) + peak_doubts(self.fitted, self.at_one_peak)
 
     def next_run(self, total_steps: int | None = None) -> NextRun:
         """The short additional run that would narrow the forecasts for T steps most."""
-        steps = self.fitted.logged.num_steps if total_steps is None else total_steps
-        return next_run(self.fitted, _check.whole("next_run", "total_steps", steps, minimum=2))
+        usual = self.fit_for(self.fitted.logged.highest_peak)
+        steps = usual.logged.num_steps if total_steps is None else total_steps
+        return next_run(usual, _check.whole("next_run", "total_steps", steps, minimum=2))
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as a dict of plain values, for JSON."""
-        fitted = self.fitted
-        grid = {"lam": fitted.law.grid.lam.tolist(), "first_noisy": fitted.law.grid.first_noisy}
-        members = [
-            {
-                "gamma": member.gamma,
-                "weight": member.weight,
-                "parameters": member.parameters.tolist(),
-                "covariance": member.covariance.tolist(),
-            }
-            for member in fitted.members
-        ]
-        law = {"grid": grid, "travel": fitted.law.travel, "spread": fitted.law.spread}
-        return {
-            "law": law,
-            "reference": fitted.reference,
-            "members": members,
-            "logged": fitted.logged.to_dict(),
-            "misfit": fitted.misfit,
-            "names": list(self.names),
-        }
+        alone = [fit.to_dict() for fit in self.at_one_peak]
+        return {**self.fitted.to_dict(), "names": list(self.names), "at_one_peak": alone}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Forecast:
         """The inverse of :meth:`to_dict`."""
-        law, grid = entry["law"], entry["law"]["grid"]
-        members = tuple(
-            Member(m["gamma"], m["weight"], frozen(np.array(m["parameters"])), frozen(np.array(m["covariance"])))
-            for m in entry["members"]
-        )
-        fitted = FittedRuns(
-            Law(Grid(frozen(np.array(grid["lam"])), grid["first_noisy"]), law["travel"], law["spread"]),
-            entry["reference"],
-            members,
-            Logged.from_dict(entry["logged"]),
-            entry["misfit"],
-        )
-        return cls(fitted, tuple(entry["names"]))
+        alone = tuple(FittedRuns.from_dict(fit) for fit in entry.get("at_one_peak", ()))
+        return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone)
 
-    def _prediction(self, outlook: Outlook) -> Prediction:
-        half = WIDTH * np.sqrt(outlook.variance + self.fitted.misfit**2)
-        mean, beyond = outlook.mean, self.fitted.logged.beyond(outlook.reach)
-        return Prediction(outlook.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
-
-    def _row(self, name: str, outlook: Outlook, base: Outlook) -> ForecastRow:
-        end = self._prediction(outlook)
-        behind, variance = outlook.minus(base)
-        half = 0.0 if outlook is base else WIDTH * math.sqrt(variance + self.fitted.misfit**2)
-        ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
-        return ForecastRow(name, outlook.schedule, *ends, behind, behind - half, behind + half, end.beyond)
+    def _outlook(self, schedule: Schedule, marks: IntArray | None = None) -> Outlook:
+        fit = self.fit_for(float(schedule.values().max())) if self.at_one_peak else self.fitted
+        return fit.outlook(schedule, marks)
 
     def __repr__(self) -> str:
         logged, gamma = self.fitted.logged, sum(m.weight * m.gamma for m in self.fitted.members)
@@ -245,6 +214,21 @@ class Forecast:
             f"Forecast({runs} of up to {logged.num_steps:,} steps, peak rate {logged.highest_peak:.3g}, "
             f"gamma {gamma:.2f}, error of the model {self.fitted.misfit:.4f})"
         )
+
+
+def _prediction(outlook: Outlook) -> Prediction:
+    half = WIDTH * np.sqrt(outlook.variance + outlook.source.misfit**2)
+    mean, beyond = outlook.mean, outlook.source.logged.beyond(outlook.reach)
+    return Prediction(outlook.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
+
+
+def _row(name: str, outlook: Outlook, base: Outlook) -> ForecastRow:
+    end = _prediction(outlook)
+    behind, variance = outlook.minus(base)
+    errors = sum(fit.misfit**2 for fit in {outlook.source, base.source})
+    half = 0.0 if outlook is base else WIDTH * math.sqrt(variance + errors)
+    ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
+    return ForecastRow(name, outlook.schedule, *ends, behind, behind - half, behind + half, end.beyond)
 
 
 def _behind(row: ForecastRow) -> str:

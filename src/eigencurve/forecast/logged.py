@@ -17,6 +17,8 @@ from eigencurve.schedules.base import Schedule
 DECAY = (0.9, 0.5)
 # Differences up to these factors are within what was logged: of rates and lengths, and of the speed of a decay.
 SAME, AS_FAST = 1.05, 1.5
+# Two decays are different if their speeds differ by this factor.
+CONTRAST = 2.0
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Logged:
         decay: Travel of the fastest decay, from 90 % to 50 % of the peak rate; infinite if no run decays.
         lowest_rate: Lowest rate after the peak, as a fraction of the peak.
         warmup_steps: Number of steps before the peak rate of the longest run.
+        slowest_decay: Travel of the slowest decay; infinite if a run does not decay.
     """
 
     lowest_peak: float
@@ -40,11 +43,22 @@ class Logged:
     decay: float
     lowest_rate: float
     warmup_steps: int
+    slowest_decay: float = math.inf
+
+    @property
+    def has_contrast(self) -> bool:
+        """Whether all runs have one peak rate, one of them decays, and another decays more slowly or not at all."""
+        decays_differ = math.isfinite(self.decay) and self.slowest_decay >= CONTRAST * self.decay
+        return decays_differ and self.highest_peak <= SAME * self.lowest_peak
+
+    def has_peak(self, peak: float) -> bool:
+        """Whether a peak rate is among the logged ones, or between them."""
+        return self.lowest_peak / SAME <= peak <= SAME * self.highest_peak
 
     def beyond(self, reach: Logged) -> tuple[str, ...]:
         """Where a schedule, described by ``reach``, goes beyond the logged runs: one sentence each."""
         found = []
-        if reach.highest_peak > SAME * self.highest_peak or reach.highest_peak < self.lowest_peak / SAME:
+        if not self.has_peak(reach.highest_peak):
             logged = " to ".join(f"{peak:.3g}" for peak in sorted({self.lowest_peak, self.highest_peak}))
             found.append(f"its peak rate {reach.highest_peak:.3g} is outside the logged {logged}")
         if reach.num_steps > SAME * self.num_steps:
@@ -53,6 +67,8 @@ class Logged:
         if math.isfinite(reach.decay) and reach.decay < self.decay / AS_FAST:
             faster = "no logged run decays" if math.isinf(self.decay) else "it decays faster than any logged run"
             found.append(faster)
+        if reach.decay > AS_FAST * self.slowest_decay:
+            found.append("it decays more slowly than any logged run")
         return tuple(found)
 
     def warmup_for(self, total_steps: int) -> int:
@@ -61,12 +77,13 @@ class Logged:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict of plain values, with None for an infinite decay."""
-        return {**vars(self), "decay": None if math.isinf(self.decay) else self.decay}
+        return {name: None if math.isinf(value) else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> Logged:
         """The inverse of :meth:`to_dict`."""
-        return cls(**{**entry, "decay": math.inf if entry["decay"] is None else entry["decay"]})
+        infinite = {name: math.inf for name in ("decay", "slowest_decay") if entry.get(name) is None}
+        return cls(**{**entry, **infinite})
 
 
 def logged_range(runs: Sequence[LoggedRun], reference: float) -> Logged:
@@ -81,7 +98,19 @@ def logged_range(runs: Sequence[LoggedRun], reference: float) -> Logged:
         min(part.decay for part in parts),
         min(part.lowest_rate for part in parts),
         longest.warmup_steps,
+        max(part.decay for part in parts),
     )
+
+
+def by_peak(runs: Sequence[LoggedRun]) -> list[list[LoggedRun]]:
+    """The runs in groups of the same peak rate, the lowest first."""
+    groups: list[list[LoggedRun]] = []
+    for run in sorted(runs, key=lambda run: run.peak_lr):
+        if groups and run.peak_lr <= SAME * groups[-1][0].peak_lr:
+            groups[-1].append(run)
+        else:
+            groups.append([run])
+    return groups
 
 
 def reach_of(schedule: Schedule, reference: float) -> Logged:
@@ -100,4 +129,4 @@ def _reach(rates: Array, reference: float) -> Logged:
         begin = int(high[high < low[0]][-1])
         decay = float(after[begin : low[0]].sum()) * peak / reference
     total = float(rates.sum()) / reference
-    return Logged(peak, peak, len(rates), total, decay, float(after.min()), top)
+    return Logged(peak, peak, len(rates), total, decay, float(after.min()), top, decay)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray
+from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.forecast.law import Law
 from eigencurve.forecast.logged import Logged, reach_of
-from eigencurve.forecast.measures import effective_schedule, responses
+from eigencurve.forecast.measures import Grid, effective_schedule, responses
 from eigencurve.schedules.base import Schedule
 from eigencurve.theory.recursion import DivergenceError
 
@@ -47,22 +48,30 @@ class Outlook:
     Attributes:
         schedule: The schedule.
         steps: Numbers of steps.
-        weights: Probability of every member.
         losses: Loss after each number of steps: one row per member.
         slopes: Derivatives of the loss in the parameters: one matrix per member.
-        covariances: Covariance of the parameters of every member.
         slack: Standard deviation to add because the schedule goes beyond the logged runs.
         reach: What the schedule covers.
+        source: The fit.
     """
 
     schedule: Schedule
     steps: IntArray
-    weights: Array
     losses: Array
     slopes: list[Array]
-    covariances: list[Array]
     slack: Array
     reach: Logged
+    source: FittedRuns
+
+    @property
+    def weights(self) -> Array:
+        """Probability of every member."""
+        return np.array([member.weight for member in self.source.members])
+
+    @property
+    def covariances(self) -> list[Array]:
+        """Covariance of the parameters of every member."""
+        return [member.covariance for member in self.source.members]
 
     @property
     def mean(self) -> Array:
@@ -75,7 +84,9 @@ class Outlook:
         return _mixed_variance(self.weights, self.losses, self.slopes, self.covariances) + self.slack**2
 
     def minus(self, other: Outlook) -> tuple[float, float]:
-        """The difference of the final losses, and its variance."""
+        """The difference of the final losses, and its variance. The errors of two fits are independent."""
+        if other.source is not self.source:
+            return float(self.mean[-1] - other.mean[-1]), float(self.variance[-1] + other.variance[-1])
         losses = self.losses[:, -1:] - other.losses[:, -1:]
         slopes = [mine[-1:] - theirs[-1:] for mine, theirs in zip(self.slopes, other.slopes, strict=True)]
         variance = float(_mixed_variance(self.weights, losses, slopes, self.covariances)[0])
@@ -127,10 +138,39 @@ class FittedRuns:
             losses.append(self.law.loss(member.parameters, bias, variance, ratio))
             slopes.append(self.law.slopes(member.parameters, bias, variance, ratio))
             slacks.append(self._slack(member, bias, variance, ratio, reach))
-        weights = np.array([member.weight for member in self.members])
-        covariances = [member.covariance for member in self.members]
-        slack = np.asarray(weights @ np.array(slacks))
-        return Outlook(schedule, steps, weights, np.array(losses), slopes, covariances, slack, reach)
+        slack = np.average(slacks, axis=0, weights=[member.weight for member in self.members])
+        return Outlook(schedule, steps, np.array(losses), slopes, slack, reach, self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit as a dict of plain values, for JSON."""
+        grid = {"lam": self.law.grid.lam.tolist(), "first_noisy": self.law.grid.first_noisy}
+        members = [
+            {
+                "gamma": member.gamma,
+                "weight": member.weight,
+                "parameters": member.parameters.tolist(),
+                "covariance": member.covariance.tolist(),
+            }
+            for member in self.members
+        ]
+        return {
+            "law": {"grid": grid, "travel": self.law.travel, "spread": self.law.spread},
+            "reference": self.reference,
+            "members": members,
+            "logged": self.logged.to_dict(),
+            "misfit": self.misfit,
+        }
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> FittedRuns:
+        """The inverse of :meth:`to_dict`."""
+        law, grid = entry["law"], entry["law"]["grid"]
+        members = tuple(
+            Member(m["gamma"], m["weight"], frozen(np.array(m["parameters"])), frozen(np.array(m["covariance"])))
+            for m in entry["members"]
+        )
+        found = Law(Grid(frozen(np.array(grid["lam"])), grid["first_noisy"]), law["travel"], law["spread"])
+        return cls(found, entry["reference"], members, Logged.from_dict(entry["logged"]), entry["misfit"])
 
     def _responses(self, schedule: Schedule, member: Member, marks: IntArray) -> tuple[Array, Array]:
         effective = effective_schedule(schedule, self.reference, member.gamma)

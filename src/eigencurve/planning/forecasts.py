@@ -229,7 +229,7 @@ def best_lines(view: ForecastView) -> list[str]:
         f"In the fitted model, no schedule with this warmup and rates up to {view.peak_lr:.4g} ends more than "
         f"{best.gap:.4f} below it.",
     ]
-    if math.isinf(view.forecast.fitted.logged.decay):
+    if math.isinf(view.forecast.fit_for(view.peak_lr).logged.decay):
         lines.append("No logged run decays, so its decay is an assumption. Do not use it.")
     return lines
 

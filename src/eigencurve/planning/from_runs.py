@@ -38,13 +38,19 @@ def plan_from_forecast(
         forecast: The fit to logged runs.
         total_steps: Number of steps T, including the warmup.
         optimizer: Optimizer of the runs, for the code; None if it is not known.
-        max_lr: Peak rate. By default the highest logged one.
+        max_lr: Peak rate. By default the logged one with the lowest forecast loss.
         warmup_steps: Length of the warmup. By default that of the logs.
         best: What ``forecast.best_schedule`` found for these settings, if it was searched for already.
     """
-    best = forecast.best_schedule(total_steps, max_lr, warmup_steps) if best is None else best
     logged = forecast.fitted.logged
     peak = logged.highest_peak if max_lr is None else max_lr
+    limit = "the runs were logged at these rates, and others are uncertain"
+    if best is None:
+        peaks = _logged_peaks(forecast) if max_lr is None else [max_lr]
+        found = {rate: forecast.best_schedule(total_steps, rate, warmup_steps) for rate in peaks}
+        peak = min(found, key=lambda rate: found[rate].loss)
+        best = found[peak]
+        limit = "of the logged rates it has the lowest forecast, and others are uncertain" if len(peaks) > 1 else limit
     rise = best.schedule.num_steps if isinstance(best.schedule, Warmup) else 0
     step = after_warmup(elastic_step(total_steps - rise, peak), rise)
     schedules = {**usual_runs(total_steps, peak, rise), "elastic step": step, SEARCHED: best.schedule}
@@ -53,9 +59,7 @@ def plan_from_forecast(
     table = forecast.compare(schedules, to=name)
     chosen = table[name]
     rows = tuple(_row(row, chosen) for row in table.rows)
-    rates = RateRange(
-        peak, logged.lowest_peak, logged.highest_peak, "the runs were logged at these rates, and others are uncertain"
-    )
+    rates = RateRange(peak, logged.lowest_peak, logged.highest_peak, limit)
     known = (
         PlanInput("steps", f"{total_steps:,}", "given"),
         PlanInput("curvature, noise and start", f"{len(forecast.names)} logged runs", "fitted"),
@@ -70,6 +74,11 @@ def plan_from_forecast(
         _verdict(chosen, top, table["cosine to 0"], rates, best), name, chosen.schedule, rates, rows, known,
         best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), optimizer or "sgd",
     )  # fmt: skip
+
+
+def _logged_peaks(forecast: Forecast) -> list[float]:
+    """The logged peak rates at which a forecast rests on their own runs, and the highest one."""
+    return sorted({fit.logged.highest_peak for fit in (*forecast.at_one_peak, forecast.fitted)})
 
 
 def _as_good(row: ForecastRow, best: ForecastRow) -> bool:

@@ -22,7 +22,14 @@ def test_every_held_out_run_has_its_row(found):
     rows = re.findall(r"^\| \S+ \| [\d,]+ \| \d\.\d{4} \| \d\.\d{4} \|", page, flags=re.MULTILINE)
     assert len(rows) == 6 + 6 + 7 + 7 + 10 + 10
     assert page.count("outside the logged") == 20
-    for heading in ("Where it fails", "What was tuned", "Longer runs", "Fewer runs", "The best schedule"):
+    for heading in (
+        "Where it fails",
+        "What was tuned",
+        "Runs at two peak rates",
+        "Longer runs",
+        "Fewer runs",
+        "The best schedule",
+    ):
         assert f"## {heading}\n" in page
 
 

@@ -6,6 +6,7 @@ from eigencurve.experiments.data.curves import published_runs
 from eigencurve.experiments.forecasts.splits import (
     Scored,
     fewer_runs,
+    fit_together,
     fixed_exponent,
     forecast_split,
     score,
@@ -76,6 +77,13 @@ def test_fewer_runs_and_fixed_exponents(splits):
     assert by_roles["constant", "cosine", "decay"].final_error < by_roles["constant",].final_error
     # The logs have γ = 0.3.
     assert fixed_exponent(splits[2], 0.3).curve_error < fixed_exponent(splits[2], 0.0).curve_error
+
+
+def test_one_model_for_two_peaks_is_not_that_of_either(splits):
+    together = fit_together(splits[2:4])
+    alone = {split.name: score(forecast_split(split).runs) for split in splits[2:4]}
+    assert list(together) == list(alone)
+    assert all(together[name] != alone[name] for name in alone)
 
 
 def test_the_published_runs(data_path):

@@ -53,6 +53,12 @@ SCHEDULES = (
 )
 
 
+CELLS = (
+    "Each cell: mean absolute error of the last losses, in brackets that of the curves, and how many last losses are"
+    " inside the 80 % interval."
+)
+
+
 def text(study: Study) -> str:
     """The whole page below its title, in Markdown."""
     same = [outcome for outcome in study.outcomes if not outcome.split.transfer]
@@ -69,13 +75,16 @@ def text(study: Study) -> str:
         "## Other peak rates",
         "Fitted at one peak rate, forecast at the other. The forecast warns about every such run.",
         *(_section(outcome) for outcome in other),
+        "## Runs at two peak rates",
+        "One model fitted to the three runs at either peak rate of Llama, compared with a fit to the three runs at the"
+        f" rate of the held-out ones. `fit_runs` does the latter, even if it is given all six runs. {CELLS}",
+        _together(study),
         "## Longer runs",
         "Runs of these logs that are longer than every fitted one. They are also part of the tables above.",
         _longer(same),
         "## Fewer runs",
         "The same held-out runs, forecast from some of the fitted ones. `decay` is the drop to 30 % of the rate for"
-        " GPT, and linear decay over the last 20 % for Llama. Each cell: mean absolute error of the last losses, in"
-        " brackets that of the curves, and how many last losses are inside the 80 % interval.",
+        f" GPT, and linear decay over the last 20 % for Llama. {CELLS}",
         _fewer(study), _fewer_advice(study),
         "## A fixed exponent γ",
         "Curvature rises when the rate falls, λ ∝ η^-γ. The forecast averages over γ; here one γ is fixed instead. γ ="
@@ -191,6 +200,12 @@ def _longer(outcomes: Sequence[Outcome]) -> str:
         for one in outcome.longer
     ]  # fmt: skip
     return markdown_table(head, rows)
+
+
+def _together(study: Study) -> str:
+    alone = {outcome.split.name: score(outcome.runs) for outcome in study.outcomes}
+    rows = [[name, _cell(alone[name]), _cell(found)] for name, found in study.together.items()]
+    return markdown_table(["held-out runs", "fitted to the runs at their rate", "fitted to all six runs"], rows)
 
 
 def _fewer(study: Study) -> str:

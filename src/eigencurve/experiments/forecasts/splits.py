@@ -172,7 +172,7 @@ def _llama(runs: Sequence[PublishedRun], peak: float, other: float, shaped: bool
     fitted = {ROLES[one.kind]: one.run for one in runs if one.peak_lr == peak and one.kind in LLAMA_FITTED}
     left_out = [one for one in runs if one.peak_lr == other and all(one.run is not run for run in fitted.values())]
     model, transfer = f"Llama 124M, peak {peak:g}", other != peak
-    name = f"Llama 124M, peak {peak:g} → {other:g}" if transfer else model
+    name = f"{model} → {other:g}" if transfer else model
     return Split(name, model, fitted, {one.kind: one.run for one in left_out}, transfer, shaped)
 
 
@@ -205,6 +205,13 @@ def fewer_runs(split: Split) -> dict[tuple[str, ...], Score]:
     roles = tuple(split.fitted)
     subsets = [chosen for size in range(1, len(roles) + 1) for chosen in combinations(sorted(roles), size)]
     return {chosen: score(score_runs(fit_runs([split.fitted[r] for r in chosen]), split.held)) for chosen in subsets}
+
+
+def fit_together(splits: Sequence[Split]) -> dict[str, Score]:
+    """The score of one model that is fitted to the runs of all splits at once, by name of the split."""
+    forecast = fit_runs([run for split in splits for run in split.fitted.values()])
+    one_model = Forecast(forecast.fitted, forecast.names)  # without the fits to one peak rate each
+    return {split.name: score(score_runs(one_model, split.held)) for split in splits}
 
 
 def fixed_exponent(split: Split, gamma: float) -> Score:

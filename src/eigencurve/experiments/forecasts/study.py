@@ -12,6 +12,7 @@ from eigencurve.experiments.forecasts.splits import (
     Outcome,
     Score,
     fewer_runs,
+    fit_together,
     fixed_exponent,
     forecast_split,
     splits_of,
@@ -30,12 +31,14 @@ class Study:
         fewer: Scores of fits to fewer runs, by roles, by name of the split.
         exponents: Scores of fits with one γ, by γ, by name of the split.
         improvements: The best schedule of every model.
+        together: Scores of one model fitted to the runs at both peak rates of Llama, by name of the split.
     """
 
     outcomes: tuple[Outcome, ...]
     fewer: dict[str, dict[tuple[str, ...], Score]]
     exponents: dict[str, dict[float, Score]]
     improvements: tuple[Improvement, ...]
+    together: dict[str, Score]
 
 
 def measure(data: Path | None, progress: bool = False) -> Study:
@@ -51,4 +54,6 @@ def measure(data: Path | None, progress: bool = False) -> Study:
                 exponents[split.name] = {gamma: fixed_exponent(split, gamma) for gamma in EXPONENTS}
                 improvements.append(improve(split, outcomes[-1].forecast))
         bar.show(len(splits))
-    return Study(tuple(outcomes), fewer, exponents, tuple(improvements))
+    llama = [split for split in splits if split.family == "Llama" and not split.transfer]
+    together = fit_together(llama) if llama else {}
+    return Study(tuple(outcomes), fewer, exponents, tuple(improvements), together)

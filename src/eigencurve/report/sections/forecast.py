@@ -77,7 +77,8 @@ def basis_section(view: ForecastView, warnings: Sequence[str]) -> Section:
     keys = ("name", "metric", "num_losses", "last_step", "peak_lr", "warmup_steps")
     columns = ["run", "loss", "points", "last step", "peak rate", "warmup"]
     rows = [[_text(run_facts(run)[key]) for key in keys] for run in view.runs]
-    error = f"The fit follows the later halves of the curves to {view.forecast.fitted.misfit:.4f} (standard deviation)."
+    misfit = view.forecast.fit_for(view.peak_lr).misfit
+    error = f"The fit follows the later halves of the curves to {misfit:.4f} (standard deviation)."
     blocks: list[Markup] = [
         table("Logged runs", columns, rows, text_columns=2),
         paragraph(
