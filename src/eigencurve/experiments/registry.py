@@ -146,6 +146,11 @@ ENTRIES = (
         "bytes.tables:make", parts=("first", "rest", "finished"),
     ),
     Entry(
+        "bytes-again", "not in the paper: a second forecast of the same transformer, tested on other schedules",
+        "logs of bytes under --data, such as results/bytes_curves; ptb/ under EIGENCURVE_DATA; with --scale desk an "
+        "hour on 2 cores", "bytes.again:make", parts=("finished",),
+    ),
+    Entry(
         "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",
         f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
     ),

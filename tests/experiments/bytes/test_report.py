@@ -4,6 +4,7 @@ from eigencurve.experiments.bytes.predictions import PredictedLoss, Predictions
 from eigencurve.experiments.bytes.report import (
     METRICS,
     ByteRow,
+    CheckedLoss,
     RateTrials,
     byte_page,
     curve_files,
@@ -76,9 +77,13 @@ def test_the_linear_tail_is_the_guess_for_the_other_one():
 
 
 def test_predictions_are_ranked_at_every_rate():
-    ranks = ranks_sentence({0.1: [(1.0, 2.0), (1.5, 2.1), (1.2, 2.4)], 0.01: [(1.0, 3.0), (2.0, 5.0), (1.5, 4.0)]})
+    pairs = {0.1: [(1.0, 2.0), (1.5, 2.1), (1.2, 2.4)], 0.01: [(1.0, 3.0), (2.0, 5.0), (1.5, 4.0)]}
+    checked = [
+        CheckedLoss("", rate, PredictedLoss(one, 0.0, 9.0), other, "") for rate in pairs for one, other in pairs[rate]
+    ]
+    ranks = ranks_sentence(checked)
     assert ranks == "Rank correlation of prediction and outcome over the schedules: 1.00 at 0.01, 0.50 at 0.1."
-    assert ranks_sentence({0.1: [(1.0, 2.0), (1.5, 2.1)]}) == ""
+    assert ranks_sentence(checked[:2]) == ""
 
 
 def test_curves_are_written_with_the_rate_of_the_last_update():

@@ -47,23 +47,43 @@ def predict_rest(
         spectra: Spectra that the settings name.
     """
     runs = logged_runs(first)
-    forecast = fit_runs(runs)
-    losses = {
-        name: {settings["lr"]: _final(forecast, schedule_of(settings, spectra)) for settings in grid}
-        for name, grid in rest.items()
-    }
-    recommended = {rate: points_of(_planned(forecast, scale, rate)) for rate in scale.rates}
-    losses[RECOMMENDATION] = {
-        rate: _final(forecast, through_points(points, scale.total_steps, rate)) for rate, points in recommended.items()
-    }
     made_by = (
         f"`fit_runs` on the validation losses of the first part: {len(runs)} schedules and rates, each the mean of"
         f" {scale.num_seeds} seeds"
     )
+    return predict(fit_runs(runs), rest, scale, spectra, made_by)
+
+
+def predict(
+    forecast: Forecast,
+    grids: Mapping[str, Sequence[Settings]],
+    scale: ByteScale,
+    spectra: Mapping[str, Spectrum],
+    made_by: str,
+) -> Predictions:
+    """Predict the final losses of schedules, and of the plan that the forecast leads to.
+
+    Args:
+        forecast: The fit.
+        grids: Settings to predict, by schedule.
+        scale: Size of the experiment.
+        spectra: Spectra that the settings name.
+        made_by: How the forecast was made.
+    """
+    losses = {
+        name: {settings["lr"]: final_loss(forecast, schedule_of(settings, spectra)) for settings in grid}
+        for name, grid in grids.items()
+    }
+    recommended = {rate: points_of(_planned(forecast, scale, rate)) for rate in scale.rates}
+    losses[RECOMMENDATION] = {
+        rate: final_loss(forecast, through_points(points, scale.total_steps, rate))
+        for rate, points in recommended.items()
+    }
     return Predictions(made_by, losses, recommended)
 
 
-def _final(forecast: Forecast, schedule: Schedule) -> PredictedLoss:
+def final_loss(forecast: Forecast, schedule: Schedule) -> PredictedLoss:
+    """The predicted loss at the end of a schedule."""
     found = forecast.predict(schedule, at=[schedule.total_steps])
     return PredictedLoss(*(round(float(values[-1]), 6) for values in (found.loss, found.low, found.high)))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy import stats
 
-from eigencurve.experiments.bytes.predictions import Predictions
+from eigencurve.experiments.bytes.predictions import PredictedLoss, Predictions
 from eigencurve.experiments.bytes.scales import COSINE, FIRST, ByteScale
 from eigencurve.experiments.data.byte_text import ByteText
 from eigencurve.experiments.engine.claims import best_sentence
@@ -177,50 +178,90 @@ def missing_sentence(rows: Sequence[ByteRow]) -> str:
     return f"**Not finished:** {'; '.join(words)}." if words else ""
 
 
+@dataclass(frozen=True)
+class CheckedLoss:
+    """A predicted final loss, and what became of it.
+
+    Attributes:
+        schedule: Name of the schedule.
+        rate: Peak rate.
+        predicted: The prediction.
+        outcome: Mean loss of the runs; None if they are not finished.
+        text: The outcome in a table.
+    """
+
+    schedule: str
+    rate: float
+    predicted: PredictedLoss
+    outcome: float | None
+    text: str
+
+    @property
+    def error(self) -> float:
+        """Prediction minus outcome; not a number if the runs are not finished."""
+        return math.nan if self.outcome is None else self.predicted.loss - self.outcome
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the outcome is inside the interval."""
+        return self.outcome is not None and self.predicted.low <= self.outcome <= self.predicted.high
+
+
 def prediction_paragraphs(rows: Sequence[ByteRow], predictions: Predictions | None) -> list[str]:
     """Committed predictions next to the outcomes."""
     if predictions is None:
         return ["No predictions are committed yet."]
-    lines, errors, inside = [], [], 0
-    pairs: dict[float, list[tuple[float, float]]] = {}
+    checked = checked_rows(rows, predictions)
+    about = f"Final validation losses, predicted by {predictions.made_by}."
+    summary = f"{checked_sentences(checked)} {tails_sentence(rows, predictions)}"
+    return [about, checked_table(checked), summary.strip()]
+
+
+def checked_rows(rows: Sequence[ByteRow], predictions: Predictions) -> list[CheckedLoss]:
+    """The predictions for the schedules of ``rows``, and their outcomes."""
+    found = []
     for row in rows:
         for rate, predicted in sorted(predictions.losses.get(row.schedule, {}).items()):
-            found = row.rates.get(rate)
-            loss = None if found is None else found.loss
-            if loss is not None:
-                errors.append(predicted.loss - loss)
-                inside += predicted.low <= loss <= predicted.high
-                pairs.setdefault(rate, []).append((predicted.loss, loss))
-            outcome = "not finished" if found is None else found.text("valid")
-            error = "–" if loss is None else f"{predicted.loss - loss:+.{DIGITS}f}"
-            interval = f"{predicted.low:.{DIGITS}f} … {predicted.high:.{DIGITS}f}"
-            lines.append([row.schedule, f"{rate:g}", f"{predicted.loss:.{DIGITS}f}", interval, outcome, error])
+            runs = row.rates.get(rate)
+            loss, text = (None, "not finished") if runs is None else (runs.loss, runs.text("valid"))
+            found.append(CheckedLoss(row.schedule, rate, predicted, loss, text))
+    return found
+
+
+def checked_table(checked: Sequence[CheckedLoss]) -> str:
+    """Predictions and outcomes side by side."""
+    lines = []
+    for one in checked:
+        error = "–" if one.outcome is None else f"{one.error:+.{DIGITS}f}"
+        interval = f"{one.predicted.low:.{DIGITS}f} … {one.predicted.high:.{DIGITS}f}"
+        lines.append([one.schedule, f"{one.rate:g}", f"{one.predicted.loss:.{DIGITS}f}", interval, one.text, error])
     columns = ["schedule", "lr", "predicted", "80 % interval", "outcome", "prediction minus outcome"]
-    about = f"Final validation losses, predicted by {predictions.made_by}."
-    summary = [_errors_sentence(errors, inside), ranks_sentence(pairs), tails_sentence(rows, predictions)]
-    summary = summary if errors else []
-    return [about, markdown_table(columns, lines), " ".join(summary).strip()]
+    return markdown_table(columns, lines)
 
 
-def _errors_sentence(errors: Sequence[float], inside: int) -> str:
-    typical = statistics.fmean(abs(error) for error in errors)
-    return (
-        f"Mean absolute error over {len(errors)} schedules and rates: {typical:.{DIGITS}f} nats per byte; mean error:"
-        f" {statistics.fmean(errors):+.{DIGITS}f}. {inside} of {len(errors)} outcomes are inside their interval."
-    )
-
-
-def ranks_sentence(pairs: Mapping[float, Sequence[tuple[float, float]]]) -> str:
-    """How well the predictions rank the schedules at each rate; empty below three schedules.
-
-    Args:
-        pairs: Prediction and outcome of each schedule, by rate.
-    """
-    known = {rate: found for rate, found in sorted(pairs.items()) if len(found) > 2}
+def checked_sentences(checked: Sequence[CheckedLoss]) -> str:
+    """How good the predictions are, and how well they rank the schedules; empty if no runs are finished."""
+    known = [one for one in checked if one.outcome is not None]
     if not known:
         return ""
-    words = [f"{stats.spearmanr(*zip(*found, strict=True)).statistic:.2f} at {rate:g}" for rate, found in known.items()]
-    return f"Rank correlation of prediction and outcome over the schedules: {', '.join(words)}."
+    typical = statistics.fmean(abs(one.error) for one in known)
+    errors = (
+        f"Mean absolute error over {len(known)} schedules and rates: {typical:.{DIGITS}f} nats per byte; mean error:"
+        f" {statistics.fmean(one.error for one in known):+.{DIGITS}f}. {sum(one.is_inside for one in known)} of"
+        f" {len(known)} outcomes are inside their interval."
+    )
+    return f"{errors} {ranks_sentence(known)}".strip()
+
+
+def ranks_sentence(checked: Sequence[CheckedLoss]) -> str:
+    """How well predictions rank the schedules at each rate; empty if no rate has three finished schedules."""
+    words = []
+    for rate in sorted({one.rate for one in checked}):
+        pairs = [(one.predicted.loss, one.outcome) for one in checked if one.rate == rate and one.outcome is not None]
+        if len(pairs) > 2:
+            words.append(f"{stats.spearmanr(*zip(*pairs, strict=True)).statistic:.2f} at {rate:g}")
+    found = f"Rank correlation of prediction and outcome over the schedules: {', '.join(words)}."
+    return found if words else ""
 
 
 def tails_sentence(rows: Sequence[ByteRow], predictions: Predictions) -> str:
@@ -252,12 +293,17 @@ def curve_files(rows: Sequence[ByteRow]) -> dict[str, bytes]:
             for seed, outcome in runs.outcomes.items():
                 used = [lr for _, lr in outcome.curves["lr"]]
                 lines = [f"{s:.0f},{used[int(s) - 1]:.8g},{loss:.6f}" for s, loss in outcome.curves["valid_loss"]]
-                name = f"{NAME}_curves/{_file_name(row.schedule)}_lr{rate:g}_seed{seed}.csv"
-                found[name] = ("\n".join(["step,lr,loss", *lines]) + "\n").encode()
+                name = f"{file_name(row.schedule)}_lr{rate:g}_seed{seed}.csv"
+                found[f"{NAME}_curves/{name}"] = ("\n".join(["step,lr,loss", *lines]) + "\n").encode()
     return found
 
 
-def _file_name(schedule: str) -> str:
+def file_name(schedule: str) -> str:
+    """The name of a schedule in the names of files.
+
+    >>> file_name("WSD, linear 40%")
+    'wsd-linear-40'
+    """
     return schedule.lower().replace(",", "").replace("%", "").replace(" ", "-")
 
 

@@ -1,4 +1,4 @@
-"""Sizes of the transformer experiment, its schedules, and the two parts of its runs."""
+"""Sizes of the transformer experiment, its schedules, and the parts of its runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from eigencurve import _check
 
-# The runs that a forecast is fitted to, and those that it is tested on.
-FIRST, REST = "first", "rest"
+# The runs that a forecast is fitted to, those that it is tested on, and those of a second test.
+FIRST, REST, AGAIN = "first", "rest", "again"
 COSINE, EIGENCURVE, RECOMMENDATION = "Cosine to 0", "Eigencurve", "Recommendation"
 
 
@@ -88,7 +88,7 @@ def shapes(part: str, spectrum: str) -> dict[str, dict[str, Any]]:
     A schedule that is added here adds its own runs; those in the store stay valid.
 
     Args:
-        part: ``"first"`` or ``"rest"``.
+        part: ``"first"``, ``"rest"`` or ``"again"``.
         spectrum: Name of the preconditioned spectrum.
     """
     shares = (0.1, 0.2, 0.4)
@@ -99,6 +99,12 @@ def shapes(part: str, spectrum: str) -> dict[str, dict[str, Any]]:
             **{f"WSD, linear {share:.0%}": {"schedule": "wsd", "decay_share": share} for share in shares},
             "Cosine to 10%": {"schedule": "cosine", "last_share": 0.1},
             "Linear": {"schedule": "linear", "last_share": 0.0},
+        }
+    if part == AGAIN:
+        return {
+            "REX": {"schedule": "rex", "last_share": 0.0},
+            "Polynomial, power 2": {"schedule": "polynomial", "last_share": 0.0, "power": 2.0},
+            "WSD, linear 60%": {"schedule": "wsd", "decay_share": 0.6},
         }
     return {
         **{f"WSD, 1-sqrt {s:.0%}": {"schedule": "wsd", "decay_share": s, "tail": "1-sqrt"} for s in shares},
