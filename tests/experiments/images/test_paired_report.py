@@ -58,6 +58,15 @@ def test_the_verdict_compares_with_step_decay_too():
     assert "not resolved from Cosine Decay" in without
 
 
+def test_the_verdict_names_schedules_that_the_paper_lacks():
+    ours = winner("Eigencurve", 80.1, 82.0, 81.0)
+    ahead, behind = winner("WSD", 81.1, 83.2, 82.0), winner("Linear Decay", 80.0, 81.0, 80.5)
+    last = table(COSINE, ours, ahead, behind).paragraphs()[-1]
+    assert last.endswith("table does not have are above Eigencurve: WSD by 1.07 (+0.78 … +1.35).")
+    assert "above Eigencurve" not in table(COSINE, ours, behind).paragraphs()[-1]
+    assert "above Eigencurve" not in table(COSINE, ours, ahead, published={}).paragraphs()[-1]
+
+
 def test_what_is_missing_is_said_first():
     missing = [Missing("WSD", 2, 3), Missing("Linear Decay", 0, 1)]
     parts = table(COSINE, missing=missing).paragraphs()

@@ -124,7 +124,18 @@ def verdict(table: PairedTable) -> str:
     """What the runs say about the paper's claim: Eigencurve above cosine decay and far above step decay."""
     found = {name: table.differences(name).get(paper.EIGENCURVE) for name in (paper.COSINE, paper.STEP)}
     sentences = [_against(table, name, difference) for name, difference in found.items() if difference is not None]
-    return f"**Verdict on the paper's claim.** {' '.join(sentences)}" if sentences else ""
+    return f"**Verdict on the paper's claim.** {' '.join([*sentences, _ahead(table)]).strip()}" if sentences else ""
+
+
+def _ahead(table: PairedTable) -> str:
+    """Which schedules that the paper does not have are above Eigencurve; empty if none is."""
+    words = []
+    for name, found in table.differences(paper.EIGENCURVE).items():
+        if name not in table.published and found.sign == 1:
+            low, high = found.interval
+            words.append(f"{name} by {found.mean:.2f} ({low:+.2f} … {high:+.2f})")
+    listed = f"Schedules that the paper's table does not have are above Eigencurve: {'; '.join(words)}."
+    return listed if words and table.published else ""
 
 
 def _against(table: PairedTable, other: str, difference: PairedDifference) -> str:
