@@ -1,9 +1,11 @@
 """Training steps in bfloat16 mixed precision and in float32: ``python -m benchmarks.precision``.
 
-Prints the time of a step of the desk scale's networks in each precision, and the ratio. The two take turns; times are
-medians of processor time, with one thread.
+Prints the time of a step of the desk scale's networks in each precision: as the trainer does it, and for bfloat16 also
+with PyTorch's own kernels, which the trainer avoids on processors that PyTorch has no fast ones for. They take turns;
+times are medians of processor time, with one thread.
 """
 
+from contextlib import nullcontext
 from functools import partial
 
 import torch
@@ -15,6 +17,9 @@ from eigencurve.experiments.images import scales as image_scales
 from eigencurve.experiments.images.task import best_layout
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.transformer import next_byte_loss
+from eigencurve.experiments.training.precision import kernels_for
+
+CPU = torch.device("cpu")
 
 
 def image_problem():
@@ -33,23 +38,26 @@ def byte_problem():
     return build("transformer", 256, scale.divisor), next_byte_loss, text[:, :-1], text[:, 1:], torch.optim.AdamW
 
 
-def step(model, loss_fn, x, y, optimizer, is_mixed):
+def step(model, loss_fn, x, y, optimizer, is_mixed, kernels):
     optimizer.zero_grad()
-    with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
-        loss = loss_fn(model(x), y)
-    loss.backward()
+    with kernels:
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_mixed):
+            loss = loss_fn(model(x), y)
+        loss.backward()
     optimizer.step()
 
 
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    print(f"{'network':<20}{'float32':>10}{'bfloat16':>10}   seconds per step; bfloat16 / float32")
+    ways = (False, nullcontext()), (True, kernels_for(torch.bfloat16, CPU)), (True, nullcontext())
+    print(f"{'network':<20}{'float32':>10}{'bfloat16':>10}{'PyTorch':>10}   seconds per step; both / float32")
     for name, problem in (("narrow ResNet-18", image_problem()), ("transformer", byte_problem())):
         *rest, make = problem
         optimizer = make(rest[0].parameters(), lr=1e-3)
-        full, mixed = medians([partial(step, *rest, optimizer, is_mixed) for is_mixed in (False, True)])
-        print(f"{name:<20}{full:>10.3f}{mixed:>10.3f}   {mixed / full:.2f}")
+        full, *mixed = medians([partial(step, *rest, optimizer, *way) for way in ways])
+        times = "".join(f"{spent:>10.3f}" for spent in (full, *mixed))
+        print(f"{name:<20}{times}   {', '.join(f'{spent / full:.2f}' for spent in mixed)}")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def _spectra_page(name: str, setup: ImageSetup, every: Sequence[dict[str, Any]])
         f"Scale: {setup.scale.name}. Each network is trained on {len(setup.few.train):,} images with momentum 0.9, and"
         " the rate is divided by 10 at the milestones. Its spectrum is that of the Hessian of the mean loss on the"
         " first images, in eval mode, estimated by stochastic Lanczos quadrature and sharpened. Eigenvalues are |λ| +"
-        f" weight decay.{setup.caveat}"
+        f" weight decay. How spectrum and noise change during training is on [another page](noise.md).{setup.caveat}"
     )
     return spectra_page(name, about, measured, setup.request.data or data_folder())
 

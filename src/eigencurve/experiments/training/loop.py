@@ -27,6 +27,7 @@ from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.experiments.training.average import WeightAverage
 from eigencurve.experiments.training.checkpoint import TrainingCheckpoint, identity_of
 from eigencurve.experiments.training.log import EpochLog, step_bar
+from eigencurve.experiments.training.precision import half_type, kernels_for
 from eigencurve.experiments.training.settings import TrainingSettings
 from eigencurve.experiments.training.task import Batch, Part, Task
 
@@ -114,15 +115,6 @@ def train(
     return trained
 
 
-def _half_type(precision: str, device: torch.device) -> torch.dtype | None:
-    """The 16-bit type of mixed precision on ``device``; None for full precision."""
-    if precision == "bfloat16":
-        return torch.bfloat16
-    if precision == "float32" or device.type != "cuda":
-        return None
-    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
-
-
 def free_the_group() -> None:
     """Free the objects that still hold the process group; call it before ``destroy_process_group``.
 
@@ -156,7 +148,8 @@ class _Loop:
         self.optimizer = settings.make_optimizer(self.parameters)
         self.scheduler = ScheduleLR(self.optimizer, settings.schedule)
         self.average = None if settings.ema_decay is None else WeightAverage(model, settings.ema_decay)
-        half = _half_type(settings.precision, device)
+        half = half_type(settings.precision, device)
+        self.kernels = kernels_for(half, device)
         self.autocast = nullcontext() if half is None else torch.autocast(device.type, half)
         self.scaler = torch.amp.GradScaler(device.type, enabled=half is torch.float16)
         self.progress = _Progress()
@@ -200,11 +193,12 @@ class _Loop:
     def _step(self, batch: Batch) -> None:
         """One update, by the gradient of the mean loss over the joint batch."""
         self.optimizer.zero_grad(set_to_none=True)
-        with self.autocast:
-            loss = self.task.loss(self.network, batch)
-        # The gradients of the processes are averaged, so parts of different size must be weighted by their size.
-        weighted = loss * (batch.size * self.part.count / batch.joint_size)
-        self.scaler.scale(weighted).backward()  # type: ignore[no-untyped-call]
+        with self.kernels:
+            with self.autocast:
+                loss = self.task.loss(self.network, batch)
+            # The gradients of the processes are averaged, so parts of different size must be weighted by their size.
+            weighted = loss * (batch.size * self.part.count / batch.joint_size)
+            self.scaler.scale(weighted).backward()  # type: ignore[no-untyped-call]
         if self.settings.max_norm is not None:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.parameters, self.settings.max_norm)
