@@ -5,7 +5,7 @@ import pytest
 
 import eigencurve as ec
 from eigencurve.hessian import estimate_spectrum
-from eigencurve.planning.from_spectrum import SEARCHED, SIMPLEST, plan_from_subject
+from eigencurve.planning.from_spectrum import SEARCHED, SIMPLEST, WSD, plan_from_subject
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.subject import Subject, law_subject
 
@@ -63,6 +63,14 @@ def test_assumed_noise_widens_the_intervals_and_says_what_it_changes(subject, pl
     assert not given["gradient noise"].effect
     widths = [max(row.behind_high - row.behind_low for row in p.table) for p in (assumed, plan)]
     assert widths[0] > widths[1]
+
+
+@pytest.mark.parametrize(("noise", "is_wsd"), [(1.0, False), (100.0, True)])
+def test_wsd_is_named_as_an_alternative_unless_it_is_the_recommendation(noise, is_wsd):
+    subject = law_subject(alpha=1.5, kappa=1e5)
+    plan = plan_from_subject(subject, 1000, "sgd", inputs_of(subject, noise, 1.0))
+    assert (plan.name == WSD) == is_wsd
+    assert any("more accurate with WSD" in note for note in plan.notes) != is_wsd
 
 
 def test_without_noise_the_rate_is_held(subject):
