@@ -70,7 +70,7 @@ def test_wsd_is_named_as_an_alternative_unless_it_is_the_recommendation(noise, i
     subject = law_subject(alpha=1.5, kappa=1e5)
     plan = plan_from_subject(subject, 1000, "sgd", inputs_of(subject, noise, 1.0))
     assert (plan.name == WSD) == is_wsd
-    assert any("more accurate with WSD" in note for note in plan.notes) != is_wsd
+    assert any("accurate with WSD" in note for note in plan.notes) != is_wsd
 
 
 def test_without_noise_the_rate_is_held(subject):

@@ -38,10 +38,10 @@ ASSUMED_FACTOR, MEASURED_FACTOR = 10.0, 1.1
 NEARLY_BEST = 0.05
 # Fractions of the best rate, and of the limit, that are tried for the range.
 FRACTIONS = np.geomspace(0.02, 50, 60)
-# results/cifar10-paired.md: the recommendation is below WSD in every seed.
+# results/cifar10-paired.md: without momentum, the recommendation is below WSD in every seed.
 NOT_QUADRATIC = (
-    "The loss of a network is only roughly quadratic: a small ResNet-18, trained from scratch, was more accurate with"
-    " WSD than with a recommendation like this one. If you can afford two runs, compare them."
+    "The loss of a network is only roughly quadratic: a small ResNet-18, trained from scratch without momentum, was"
+    " more accurate with WSD than with a recommendation like this one. If you can afford two runs, compare them."
 )
 # A run this much shorter than the condition number leaves most directions far from their minimum.
 SHORT = 3.0
