@@ -47,15 +47,19 @@ def step(model, loss_fn, x, y, optimizer, is_mixed, kernels):
     optimizer.step()
 
 
+def steps(model, loss_fn, x, y, make):
+    """A step in float32, in bfloat16 with our products, and with PyTorch's own."""
+    optimizer = make(model.parameters(), lr=1e-3)
+    ways = (False, nullcontext()), (True, kernels_for(torch.bfloat16, CPU)), (True, nullcontext())
+    return [partial(step, model, loss_fn, x, y, optimizer, *way) for way in ways]
+
+
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    ways = (False, nullcontext()), (True, kernels_for(torch.bfloat16, CPU)), (True, nullcontext())
     print(f"{'network':<20}{'float32':>10}{'bfloat16':>10}{'PyTorch':>10}   seconds per step; both / float32")
     for name, problem in (("narrow ResNet-18", image_problem()), ("transformer", byte_problem())):
-        *rest, make = problem
-        optimizer = make(rest[0].parameters(), lr=1e-3)
-        full, *mixed = medians([partial(step, *rest, optimizer, *way) for way in ways])
+        full, *mixed = medians(partial(steps, *problem))
         times = "".join(f"{spent:>10.3f}" for spent in (full, *mixed))
         print(f"{name:<20}{times}   {', '.join(f'{spent / full:.2f}' for spent in mixed)}")
 

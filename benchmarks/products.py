@@ -2,8 +2,9 @@
 
 Prints the time of one product in forward-backward passes of the same network and batch, for
 :class:`~eigencurve.hessian.HessianOperator` and for the plain product, ``torch.autograd.grad`` of a retained gradient
-graph, as one flat vector. Pass and products take turns in every order; the ratios are of medians of processor time,
-with one thread.
+graph, as one flat vector. Pass and products take turns in every order; the graphs are built several times, because
+their place in memory changes the time of a product by a few percent. The ratios are of medians of processor time, with
+one thread. The MLP and the transformer have no kernels of our own: there, both products do the same work.
 """
 
 import statistics
@@ -18,7 +19,7 @@ from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.models.transformer import next_byte_loss
 from eigencurve.hessian import HessianOperator, keep_freed_memory
 
-NUM_ROUNDS = 3
+NUM_BUILDS = 4
 
 
 class WordModel(nn.Module):
@@ -73,21 +74,29 @@ def seconds(call):
     return time.process_time() - start
 
 
-def medians(calls):
-    """Median seconds of each call, over all orders of the calls; what runs before a call changes its time."""
-    found = [[] for _ in calls]
-    for order in list(permutations(range(len(calls)))) * NUM_ROUNDS:
-        for i in order:
-            found[i].append(seconds(calls[i]))
-    return [statistics.median(times) for times in found]
+def medians(build):
+    """Median seconds of each call that ``build()`` returns, over several builds and all orders of the calls.
+
+    What runs before a call changes its time.
+    """
+    rounds = []
+    for _ in range(NUM_BUILDS):
+        calls = build()
+        for order in permutations(range(len(calls))):
+            rounds.append([one for _, one in sorted((i, seconds(calls[i])) for i in order)])
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
 
 
 def measure(name, model, loss_fn, batch):
     """Median seconds of a pass, of our product and of the plain one."""
-    operator = HessianOperator(model.eval(), loss_fn, batch)
-    vector = torch.randn(operator.dim)
-    plain = plain_product(model, loss_fn, batch, vector, name == "LSTM")
-    return medians((lambda: loss_fn(model(batch[0]), batch[1]).backward(), lambda: operator(vector), plain))
+
+    def build():
+        operator = HessianOperator(model.eval(), loss_fn, batch)
+        vector = torch.randn(operator.dim)
+        plain = plain_product(model, loss_fn, batch, vector, name == "LSTM")
+        return lambda: loss_fn(model(batch[0]), batch[1]).backward(), lambda: operator(vector), plain
+
+    return medians(build)
 
 
 def main():

@@ -2,11 +2,12 @@
 
 A schedule is right if it is within 10 % of that of 1,000 products at every step, for every random probe that is tried.
 Prints the number of products that takes, and its time. The other packages return the nodes of every Lanczos run with
-the probe's weights; their schedule is that of the mean of n runs of k steps, for k equal to our number of products and
-twice that, and the smallest n for which all disjoint groups of n probes are right. They are given the numbers of our
-Lanczos runs, so they differ only in the time of a product. ">" marks the products that were tried without success.
-Times are processor seconds of one thread: for eigencurve those of the whole call of ``estimate_spectrum``, for the
-others those of their products alone. Run it with ``make bench-peers``.
+the probe's weights; their schedule is that of the mean of n runs of k steps. It is computed for k equal to our number
+of products and twice that (64 runs), 400 (four runs) and 1,000 (the run of the reference). Reported are the k and the n
+that take the fewest products, such that all disjoint groups of n runs are right. "≥" marks a lower bound: whatever k,
+fewer products were tried and were too few. The other packages are given the numbers of our Lanczos runs, so they differ
+only in the time of a product. Times are processor seconds of one thread: for eigencurve those of the whole call of
+``estimate_spectrum``, for the others those of their products alone. Run it with ``make bench-peers``.
 
 The Lanczos runs of all probes are not timed and take an hour. They are kept in ``.waiting/``, so the benchmark resumes
 there, and a second call only measures times.
@@ -34,7 +35,7 @@ from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
-NUM_OWN_PROBES = 4
+NUM_REFERENCE, NUM_OWN_PROBES = 1000, 4
 # Numbers of products at which our schedules are compared.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
 NUM_WORDS, NUM_UPDATES = 100, 300
@@ -137,21 +138,21 @@ def mean_curve(runs, num_steps):
 
 
 def probes_needed(runs, num_steps, reference):
-    """The smallest n for which all disjoint groups of n runs are right, and at least two are there; None if none is."""
-    for n in range(1, len(runs) // 2 + 1):
+    """The smallest n for which all disjoint groups of n runs are right, and whether there are at least two of them.
+
+    Fewer runs are too few. If all runs together are wrong, n is one more than their number.
+    """
+    for n in range(1, len(runs) + 1):
         groups = [runs[i : i + n] for i in range(0, len(runs) - n + 1, n)]
         if all(is_right(mean_curve(group, num_steps), reference) for group in groups):
-            return n
-    return None
+            return n, len(groups) > 1
+    return len(runs) + 1, False
 
 
-def others_count(runs, num_steps, reference):
-    """A number of products, the Lanczos steps of a run, and whether the products are enough, or are too few."""
-    n = probes_needed(runs, num_steps, reference)
-    if n is not None:
-        return n * num_steps, num_steps, True
-    tried = len(runs) // 2 if is_right(mean_curve(runs, num_steps), reference) else len(runs)
-    return tried * num_steps, num_steps, False
+def others_count(runs_of, reference):
+    """The smallest number of products over all lengths of a run, that length, and whether the products are enough."""
+    needed = {k: probes_needed(runs, k, reference) for k, runs in runs_of.items()}
+    return min((n * k, k, is_enough) for k, (n, is_enough) in needed.items())
 
 
 def product_times(model, batch):
@@ -159,7 +160,7 @@ def product_times(model, batch):
     before = torch.backends.mkldnn.enabled
     torch._C._set_mkldnn_enabled(not any(isinstance(module, nn.LSTM) for module in model.modules()))
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        times = medians([make_product(tool, model, batch) for tool in TOOLS[1:]])
+        times = medians(lambda: [make_product(tool, model, batch) for tool in TOOLS[1:]])
     torch._C._set_mkldnn_enabled(before)
     return dict(zip(TOOLS[1:], times, strict=True))
 
@@ -175,17 +176,20 @@ def compare(name, model, batch, num_probes):
     operator = HessianOperator(model, F.cross_entropy, batch)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
     problem = fingerprint(model, batch)
-    reference = settling.curve(*tridiagonals(operator, problem, 1000, [99])[0])
-    ours = our_count(settling, tridiagonals(operator, problem, max(MARKS), range(NUM_OWN_PROBES)), reference)
+    longest = tridiagonals(operator, problem, NUM_REFERENCE, [99])
+    own = tridiagonals(operator, problem, max(MARKS), range(NUM_OWN_PROBES))
+    reference = settling.curve(*longest[0])
+    ours = our_count(settling, own, reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
         return
     own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
     print(f"{name} ({operator.dim:,} parameters)", flush=True)
     print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
-    runs = tridiagonals(operator, problem, 2 * ours, range(100, 100 + num_probes))
-    count, length, is_enough = min(others_count(runs, k, reference) for k in (ours, 2 * ours))
-    sign = "" if is_enough else ">"
+    probes = tridiagonals(operator, problem, 2 * ours, range(100, 100 + num_probes))
+    runs_of = {ours: probes, 2 * ours: probes, max(MARKS): own, NUM_REFERENCE: longest}
+    count, length, is_enough = others_count(runs_of, reference)
+    sign = "" if is_enough else "≥"
     for tool, one in product_times(model, batch).items():
         total = f"{sign}{count * one:.1f} s"
         ratio = f"{sign}{count * one / own_time:.0f} times as long, in runs of {length}"
