@@ -1,11 +1,11 @@
 """Time until the schedule of a network is right, compared with other packages: ``python -m benchmarks.waiting``.
 
-A schedule is right if it is within 10 % of that of 1,000 products at every step, for every random probe that is tried.
-Prints the number of products that takes, and its time. The other packages return the nodes of every Lanczos run with
-the probe's weights; their schedule is that of the mean of n runs of k steps. It is computed for k equal to our number
-of products and twice that (64 runs), 400 (four runs) and 1,000 (the run of the reference). Reported are the k and the n
-that take the fewest products, such that all disjoint groups of n runs are right. "≥" marks a lower bound: whatever k,
-fewer products were tried and were too few. The other packages are given the numbers of our Lanczos runs, so they differ
+A schedule is right if it is within 10 % of that of 1,000 products at every step. Prints the smallest number of products
+for which the schedules of all random probes that were tried are right, and its time. The other packages return the
+nodes of every Lanczos run with the probe's weights; their schedule is that of the mean of n runs of k steps, and it is
+right if all disjoint groups of n runs are. The number of steps k is ours, 400 and 1,000; for each of them, as many runs
+are tried as take 32 times our products, or more. Printed is the smallest n k. "≥" marks a lower bound: fewer runs were
+tried and were too few for each of these k. The other packages are given the numbers of our Lanczos runs, so they differ
 only in the time of a product. Times are processor seconds of one thread: for eigencurve those of the whole call of
 ``estimate_spectrum``, for the others those of their products alone. Run it with ``make bench-peers``.
 
@@ -35,10 +35,13 @@ from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
-NUM_REFERENCE, NUM_OWN_PROBES = 1000, 4
+# The products of all runs of the other packages, as a multiple of ours.
+EFFORT = 32
+LONG, LONGEST = 400, 1000
 # Numbers of products at which our schedules are compared.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
 NUM_WORDS, NUM_UPDATES = 100, 300
+NETWORKS = ("ResNet-20", "LSTM", "transformer")
 FOLDER = Path(".waiting")
 
 
@@ -74,17 +77,15 @@ def trained(model, text):
     return model.eval(), (text[:32, :-1], text[:32, 1:])
 
 
-def problems(names):
-    """Name, trained network and batch; ResNet-20 and its images are read from ``EIGENCURVE_DATA``."""
+def problem(name):
+    """Trained network and batch; ResNet-20 and its images are read from ``EIGENCURVE_DATA``."""
     torch.manual_seed(0)
+    if name == "ResNet-20":
+        return resnet20_problem(num_images=100)[::2]
     text = markov_text(1000, 33)
-    makers = {
-        "LSTM": lambda: trained(WordModel(NUM_WORDS, 64), text),
-        "transformer": lambda: trained(ClassesSecond(build("transformer", NUM_WORDS, divisor=2)), text),
-        "ResNet-20": lambda: resnet20_problem(num_images=100)[::2],
-    }
-    for name in names or makers:
-        yield name, *makers[name]()
+    return trained(
+        WordModel(NUM_WORDS, 64) if name == "LSTM" else ClassesSecond(build("transformer", NUM_WORDS, divisor=2)), text
+    )
 
 
 def is_right(curve, reference):
@@ -97,32 +98,46 @@ def run(operator, num_steps, seed):
     )
 
 
+class LanczosRuns:
+    """Lanczos runs of one network with many probes; those of an earlier call are read from ``FOLDER``."""
+
+    def __init__(self, operator, stem):
+        self.operator, self.stem = operator, stem
+
+    def of_length(self, num_steps, seeds):
+        """The coefficients of one run for each seed."""
+        return [self._coefficients(FOLDER / f"{self.stem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
+
+    def at_least(self, num_steps, count):
+        """``count`` runs of at least so many steps, or some more; long runs are used again as short ones."""
+        found = self.of_length(LONGEST, range(99, 99 - max(1, count if num_steps == LONGEST else 0), -1))
+        if num_steps < LONGEST:
+            found += self.of_length(LONG, range(max(4, count - len(found) if num_steps == LONG else 0)))
+        if num_steps < LONG:
+            found += self.of_length(num_steps, range(100, 100 + count - len(found)))
+        return found
+
+    def _coefficients(self, path, num_steps, seed):
+        if not path.exists():
+            estimate, buffer = run(self.operator, num_steps, seed), io.BytesIO()
+            np.savez(buffer, alphas=estimate.alphas[0], betas=estimate.betas[0])
+            path.parent.mkdir(exist_ok=True)
+            write_atomically(path, buffer.getvalue())
+        with np.load(path) as found:
+            return found["alphas"], found["betas"]
+
+
 def our_count(settling, runs, reference):
-    """The smallest number of products from which on the schedules of all probes are right, or None.
+    """The smallest number of products for which the schedules of all probes are right; None if none is.
 
     The leading rows of a tridiagonal are that of a shorter run.
     """
-    enough = None
-    for k in reversed(MARKS):
-        if not all(is_right(settling.curve(alphas[:k], betas[:k]), reference) for alphas, betas in runs):
-            return enough
-        enough = k
-    return enough
 
+    def all_right(num_steps, count):
+        curves = (settling.curve(a[:num_steps], b[:num_steps]) for a, b in runs.at_least(num_steps, count))
+        return all(is_right(curve, reference) for curve in curves)
 
-def tridiagonals(operator, problem, num_steps, seeds):
-    """The Lanczos coefficients of each seed, read from ``FOLDER`` if an earlier call has computed them."""
-    return [tridiagonal(operator, FOLDER / f"{problem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
-
-
-def tridiagonal(operator, path, num_steps, seed):
-    if not path.exists():
-        estimate, buffer = run(operator, num_steps, seed), io.BytesIO()
-        np.savez(buffer, alphas=estimate.alphas[0], betas=estimate.betas[0])
-        path.parent.mkdir(exist_ok=True)
-        write_atomically(path, buffer.getvalue())
-    with np.load(path) as found:
-        return found["alphas"], found["betas"]
+    return next((k for k in MARKS if all_right(k, 1) and all_right(k, EFFORT)), None)
 
 
 def fingerprint(model, batch):
@@ -149,9 +164,9 @@ def probes_needed(runs, num_steps, reference):
     return len(runs) + 1, False
 
 
-def others_count(runs_of, reference):
+def others_count(runs, ours, reference):
     """The smallest number of products over all lengths of a run, that length, and whether the products are enough."""
-    needed = {k: probes_needed(runs, k, reference) for k, runs in runs_of.items()}
+    needed = {k: probes_needed(runs.at_least(k, EFFORT * ours // k), k, reference) for k in (ours, LONG, LONGEST)}
     return min((n * k, k, is_enough) for k, (n, is_enough) in needed.items())
 
 
@@ -171,24 +186,20 @@ def seconds(call):
     return time.process_time() - started
 
 
-def compare(name, model, batch, num_probes):
+def compare(name, model, batch):
     """Print the lines of one network."""
     operator = HessianOperator(model, F.cross_entropy, batch)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
-    problem = fingerprint(model, batch)
-    longest = tridiagonals(operator, problem, NUM_REFERENCE, [99])
-    own = tridiagonals(operator, problem, max(MARKS), range(NUM_OWN_PROBES))
-    reference = settling.curve(*longest[0])
-    ours = our_count(settling, own, reference)
+    runs = LanczosRuns(operator, fingerprint(model, batch))
+    reference = settling.curve(*runs.at_least(LONGEST, 1)[0])
+    ours = our_count(settling, runs, reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
         return
     own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
     print(f"{name} ({operator.dim:,} parameters)", flush=True)
     print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
-    probes = tridiagonals(operator, problem, 2 * ours, range(100, 100 + num_probes))
-    runs_of = {ours: probes, 2 * ours: probes, max(MARKS): own, NUM_REFERENCE: longest}
-    count, length, is_enough = others_count(runs_of, reference)
+    count, length, is_enough = others_count(runs, ours, reference)
     sign = "" if is_enough else "≥"
     for tool, one in product_times(model, batch).items():
         total = f"{sign}{count * one:.1f} s"
@@ -198,13 +209,12 @@ def compare(name, model, batch, num_probes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="networks: LSTM, transformer, ResNet-20")
-    parser.add_argument("--probes", type=int, default=64, help="Lanczos runs for the other packages")
+    parser.add_argument("names", nargs="*", default=NETWORKS, help=f"networks: {', '.join(NETWORKS)}")
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
-    for name, model, batch in problems(options.names):
-        compare(name, model, batch, options.probes)
+    for name in options.names:
+        compare(name, *problem(name))
 
 
 if __name__ == "__main__":
