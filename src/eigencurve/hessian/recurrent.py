@@ -194,28 +194,27 @@ def _tangent(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Derivatives of outputs and cells, and of δ, γ and the first cell's gradient at fixed gradients of later steps.
 
-    ``known`` is the part of a_dot that does not depend on the step before.
+    ``known`` is the part of a_dot that does not depend on the step before; it is overwritten with a_dot.
     """
-    size = h_dot.shape[-1]
     outputs_dot, cells_dot = torch.empty_like(bends.opened), torch.empty_like(bends.opened)
-    delta_dot, gamma_dot = torch.empty_like(known), torch.empty_like(cells_dot)
-    for t, (own, f, cell, through, output) in enumerate(zip(known, gates.chunk(4, -1)[1], *slopes, strict=True)):
-        a_dot = torch.addmm(own, h_dot, w.T)
-        i_dot, f_dot, g_dot, o_dot = a_dot.chunk(4, -1)
-        delta_i, delta_f, delta_g, delta_o = torch.mul(a_dot, bends.same[t], out=delta_dot[t]).chunk(4, -1)
-        delta_i.addcmul_(bends.inputs[t], g_dot)
-        delta_g.addcmul_(bends.inputs[t], i_dot)
-        delta_f.addcmul_(bends.forget[t], c_dot)
-        before_dot = f_dot * bends.forget[t]
-        if t == 0:
-            first = before_dot
-        else:
-            gamma_dot[t - 1] += before_dot
-        c_dot = torch.addcmul((a_dot[:, : 3 * size] * cell).view(-1, 3, size).sum(1), f, c_dot, out=cells_dot[t])
-        h_dot = torch.mul(through, c_dot, out=outputs_dot[t]).addcmul_(output, o_dot)
-        delta_o.addcmul_(bends.opened[t], c_dot)
-        torch.mul(bends.opened[t], o_dot, out=gamma_dot[t]).addcmul_(bends.cell[t], c_dot)
-    return outputs_dot, cells_dot, delta_dot, gamma_dot, first
+    i_dot, f_dot, g_dot, o_dot = known.chunk(4, -1)  # parts of a_dot, once the loop has completed ``known``
+    steps = zip(known, outputs_dot, cells_dot, gates.chunk(4, -1)[1], slopes.through, slopes.output, strict=True)
+    shares = zip(i_dot, f_dot, g_dot, o_dot, *slopes.cell.chunk(3, -1), strict=True)
+    h, c = h_dot, c_dot
+    for (a, out, cell, kept, through, output), (i, f, g, o, by_i, by_f, by_g) in zip(steps, shares, strict=True):
+        a.addmm_(h, w.T)
+        c = torch.mul(kept, c, out=cell).addcmul_(by_i, i).addcmul_(by_f, f).addcmul_(by_g, g)
+        h = torch.mul(through, c, out=out).addcmul_(output, o)
+    delta_dot = known * bends.same
+    delta_i, delta_f, delta_g, delta_o = delta_dot.chunk(4, -1)
+    delta_i.addcmul_(bends.inputs, g_dot)
+    delta_f.addcmul_(bends.forget, _before(cells_dot, c_dot))
+    delta_g.addcmul_(bends.inputs, i_dot)
+    delta_o.addcmul_(bends.opened, cells_dot)
+    gamma_dot = (bends.opened * o_dot).addcmul_(bends.cell, cells_dot)
+    before_dot = f_dot * bends.forget
+    gamma_dot[:-1] += before_dot[1:]
+    return outputs_dot, cells_dot, delta_dot, gamma_dot, before_dot[0]
 
 
 def _backward(
@@ -230,28 +229,29 @@ def _backward(
 
     η = η_source + δ₊ W, γ = γ_source + f₊ γ₊ + η ∂h/∂c, δ = δ_source + (γ ∂c/∂a, η ∂h/∂a).
     """
-    size, num_steps = w.shape[1], len(kept)
+    size = w.shape[1]
     eta = torch.zeros_like(kept) if outputs_grad is None else outputs_grad.clone()
     gamma = torch.zeros_like(kept) if cells_grad is None else cells_grad.clone()
     delta = kept.new_zeros((*kept.shape[:-1], 4 * size)) if gates_grad is None else gates_grad.clone()
-    for t in reversed(range(num_steps)):
-        if t + 1 < num_steps:
-            eta[t].addmm_(delta[t + 1], w)
-            gamma[t].addcmul_(kept[t + 1], gamma[t + 1])
-        gamma[t].addcmul_(eta[t], slopes.through[t])
-        delta[t, :, : 3 * size].addcmul_(slopes.cell[t], _three(gamma[t]))
-        delta[t, :, 3 * size :].addcmul_(slopes.output[t], eta[t])
+    steps = zip(eta, gamma, delta, kept, slopes.through, slopes.output, strict=True)
+    shape = kept.shape[:-1]
+    shares = zip(delta.view(*shape, 4, size), slopes.cell.view(*shape, 3, size), strict=True)
+    after = None
+    for (h, c, a, f, through, output), (gates, cell) in reversed(list(zip(steps, shares, strict=True))):
+        if after is not None:
+            a_after, c_after, f_after = after
+            h.addmm_(a_after, w)
+            c.addcmul_(f_after, c_after)
+        c.addcmul_(h, through)
+        gates[:, :3].addcmul_(cell, c[:, None])
+        gates[:, 3].addcmul_(output, h)
+        after = a, c, f
     return delta, gamma, eta
 
 
 def _before(values: Tensor, first: Tensor) -> Tensor:
     """The values of the step before each step."""
     return torch.cat([first[None], values[:-1]])
-
-
-def _three(values: Tensor) -> Tensor:
-    """The same values for the inputs of i, f and g."""
-    return torch.cat([values, values, values], -1)
 
 
 def _outer(delta: Tensor, values: Tensor) -> Tensor:
