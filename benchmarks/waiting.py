@@ -1,11 +1,11 @@
 """Time until the schedule of a network is right, compared with other packages: ``python -m benchmarks.waiting``.
 
 A schedule is right if it is within 10 % of that of 1,000 products at every step. Prints the smallest number of products
-for which the schedules of all random probes that were tried are right, and its time. The other packages return the
-nodes of every Lanczos run with the probe's weights; their schedule is that of the mean of n runs of k steps, and it is
-right if all disjoint groups of n runs are. The number of steps k is ours, 400 and 1,000; for each of them, as many runs
-are tried as take 32 times our products, or more. Printed is the smallest n k. "≥" marks a lower bound: fewer runs were
-tried and were too few for each of these k. The other packages are given the numbers of our Lanczos runs, so they differ
+for which the schedules of 32 random probes are right, and its time. The other packages return the nodes of every
+Lanczos run with the probe's weights; their schedule is that of the mean of n runs of k steps, and it is right if all
+disjoint groups of n runs are. The number of steps k is ours (32 runs are tried), 400 (five runs), 1,000 and 2,000 (one
+run each); printed is the smallest product n k. "≥" marks a lower bound: fewer runs of these k were tried and were
+wrong, or there was only one group to try. The other packages are given the numbers of our Lanczos runs, so they differ
 only in the time of a product. Times are processor seconds of one thread: for eigencurve those of the whole call of
 ``estimate_spectrum``, for the others those of their products alone. Run it with ``make bench-peers``.
 
@@ -16,6 +16,7 @@ there, and a second call only measures times.
 import argparse
 import hashlib
 import io
+import math
 import time
 from pathlib import Path
 
@@ -35,9 +36,9 @@ from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
-# The products of all runs of the other packages, as a multiple of ours.
-EFFORT = 32
-LONG, LONGEST = 400, 1000
+# Numbers of Lanczos steps: five runs have the first, one has the second, which is also the reference, or the third.
+LONG, REFERENCE, LONGEST = 400, 1000, 2000
+NUM_PROBES = 32
 # Numbers of products at which our schedules are compared.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
 NUM_WORDS, NUM_UPDATES = 100, 300
@@ -108,13 +109,13 @@ class LanczosRuns:
         """The coefficients of one run for each seed."""
         return [self._coefficients(FOLDER / f"{self.stem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
 
-    def at_least(self, num_steps, count):
-        """``count`` runs of at least so many steps, or some more; long runs are used again as short ones."""
-        found = self.of_length(LONGEST, range(99, 99 - max(1, count if num_steps == LONGEST else 0), -1))
-        if num_steps < LONGEST:
-            found += self.of_length(LONG, range(max(4, count - len(found) if num_steps == LONG else 0)))
+    def at_least(self, num_steps):
+        """All runs of at least so many steps; long runs are used again as short ones."""
+        found = self.of_length(max(num_steps, REFERENCE), [99])
+        if num_steps <= LONG:
+            found += self.of_length(LONG, range(4))
         if num_steps < LONG:
-            found += self.of_length(num_steps, range(100, 100 + count - len(found)))
+            found += self.of_length(num_steps, range(100, 100 + NUM_PROBES - len(found)))
         return found
 
     def _coefficients(self, path, num_steps, seed):
@@ -133,11 +134,10 @@ def our_count(settling, runs, reference):
     The leading rows of a tridiagonal are that of a shorter run.
     """
 
-    def all_right(num_steps, count):
-        curves = (settling.curve(a[:num_steps], b[:num_steps]) for a, b in runs.at_least(num_steps, count))
-        return all(is_right(curve, reference) for curve in curves)
+    def all_right(num_steps, found):
+        return all(is_right(settling.curve(a[:num_steps], b[:num_steps]), reference) for a, b in found)
 
-    return next((k for k in MARKS if all_right(k, 1) and all_right(k, EFFORT)), None)
+    return next((k for k in MARKS if all_right(k, runs.at_least(LONG)) and all_right(k, runs.at_least(k))), None)
 
 
 def fingerprint(model, batch):
@@ -166,8 +166,13 @@ def probes_needed(runs, num_steps, reference):
 
 def others_count(runs, ours, reference):
     """The smallest number of products over all lengths of a run, that length, and whether the products are enough."""
-    needed = {k: probes_needed(runs.at_least(k, EFFORT * ours // k), k, reference) for k in (ours, LONG, LONGEST)}
-    return min((n * k, k, is_enough) for k, (n, is_enough) in needed.items())
+    count, length, is_enough = math.inf, 0, False
+    for k in (ours, LONG, REFERENCE, LONGEST):
+        if k <= count:  # longer runs take more products
+            n, is_right_for_all = probes_needed(runs.at_least(k), k, reference)
+            if n * k <= count:
+                count, length, is_enough = n * k, k, is_right_for_all
+    return count, length, is_enough
 
 
 def product_times(model, batch):
@@ -191,7 +196,7 @@ def compare(name, model, batch):
     operator = HessianOperator(model, F.cross_entropy, batch)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
     runs = LanczosRuns(operator, fingerprint(model, batch))
-    reference = settling.curve(*runs.at_least(LONGEST, 1)[0])
+    reference = settling.curve(*runs.at_least(REFERENCE)[0])
     ours = our_count(settling, runs, reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
