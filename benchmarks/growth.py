@@ -2,8 +2,9 @@
 
 Expected loss, search for the best schedule and forecast for 10^4 to 10^7 steps, and with up to 10^5 eigenvalues; the
 fit of logs with 100 to 10,000 losses per run. Each time is also a ratio to that of the smallest case. The expected loss
-follows every eigenvalue through every step, so its time is proportional to both; the search and the forecast work on
-blocks of steps and on groups of eigenvalues.
+follows every eigenvalue through every step, so its time is proportional to both. The search works on groups of
+eigenvalues and, for more than 200,000 steps, on blocks of steps, but computes the losses of about ten schedules
+exactly; the forecast works on blocks and groups alone. Times below two seconds are the shortest of three.
 """
 
 import numpy as np
@@ -20,7 +21,9 @@ def show(what, cases):
     cases[0][1]()
     first = None
     for label, call in cases:
-        spent = best_of(call, repeat=3)
+        spent = best_of(call, repeat=1)
+        if spent < 2:
+            spent = min(spent, best_of(call, repeat=2))
         first = first or spent
         print(f"{what:<18} {label:<32} {spent:>9.3f} s   {spent / first:>8.1f} x the first")
 

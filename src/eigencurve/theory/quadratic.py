@@ -19,7 +19,7 @@ from eigencurve.spectrum.start import StartEstimate
 from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.comparison import Comparison, ComparisonRow, ranked
-from eigencurve.theory.evaluators import StepEvaluator
+from eigencurve.theory.evaluators import exact_evaluator
 from eigencurve.theory.nodes import Nodes, nodes_of, octave_of
 from eigencurve.theory.optimal import Search, search
 from eigencurve.theory.recursion import (
@@ -203,18 +203,19 @@ class NoisyQuadratic:
         :meth:`search_best` also tells how close to optimal it is.
         """
         steps, rate = self._limits("optimal_schedule", total_steps, max_lr)
-        return search(StepEvaluator(self.nodes), self.spectrum, steps, rate).schedule
+        return search(exact_evaluator(self.nodes, steps), self.spectrum, steps, rate).schedule
 
     def search_best(self, total_steps: int, max_lr: float) -> Search:
         """The search of :meth:`optimal_schedule` with its full result: schedule, loss, certificate and status.
 
-        There is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
+        The loss of the result is exact. For more than 200,000 steps, the search itself works on blocks of steps. There
+        is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
 
         Raises:
             ValueError: T < 1 or max_lr <= 0.
         """
         steps, rate = self._limits("search_best", total_steps, max_lr)
-        return search(StepEvaluator(self.nodes), self.spectrum, steps, rate)
+        return search(exact_evaluator(self.nodes, steps), self.spectrum, steps, rate)
 
     def compare(
         self, schedules: Mapping[str, Schedule], max_lr: float | None = None, tune_lr: bool = False
@@ -232,7 +233,7 @@ class NoisyQuadratic:
         rate = max(given, self.stable_rate) if max_lr is None else _check.positive("compare", "max_lr", max_lr)
         if tune_lr:
             rate = self.stable_rate if max_lr is None else rate
-            evaluator = StepEvaluator(self.nodes)
+            evaluator = exact_evaluator(self.nodes, steps)
             schedules = {name: tune(evaluator, schedule, rate) for name, schedule in schedules.items()}
         elif given > rate:
             remedy = "Above 'max_lr' the lower bound does not hold."
