@@ -60,8 +60,11 @@ def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates
     array([1. , 0.5, 0.4, 0.3, 0.2])
     """
     total = whole_steps("piecewise", "total_steps", total_steps, minimum=1)
-    places = [whole_steps("piecewise", "knots", k, 0, total) if isinstance(k, Length) else k for k in knots]
-    return Piecewise(total, np.asarray(places), np.asarray(rates))
+    if not isinstance(knots, np.ndarray):
+        knots = np.asarray(
+            [whole_steps("piecewise", "knots", k, 0, total) if isinstance(k, Length) else k for k in knots]
+        )
+    return Piecewise(total, knots, np.asarray(rates))
 
 
 def _check_knots(schedule: Piecewise) -> None:

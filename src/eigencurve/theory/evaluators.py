@@ -23,8 +23,8 @@ from eigencurve.theory.recursion import final_loss, loss_gradient
 # The blocks evaluator tunes scales on about 64 nodes, where the loss is flat, and ranks schedules on about 256.
 SCALE_CELLS, FINE_CELLS = 32, 128
 SCALE_TOLERANCE, FINE_TOLERANCE = 0.25, 0.02
-# Searches follow every step of shorter runs, which takes up to half a minute.
-LONG_RUN = 200_000
+# Searches follow every step of shorter runs, which takes a few seconds.
+LONG_RUN = 50_000
 
 
 class Evaluator(Protocol):

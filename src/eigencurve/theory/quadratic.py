@@ -208,7 +208,7 @@ class NoisyQuadratic:
     def search_best(self, total_steps: int, max_lr: float) -> Search:
         """The search of :meth:`optimal_schedule` with its full result: schedule, loss, certificate and status.
 
-        The loss of the result is exact. For more than 200,000 steps, the search itself works on blocks of steps. There
+        The loss of the result is exact. For more than 50,000 steps, the search itself works on blocks of steps. There
         is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
 
         Raises:
