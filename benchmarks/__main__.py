@@ -8,6 +8,7 @@ import argparse
 import ast
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,10 +35,15 @@ def processor():
 
 
 def description(name):
-    """Title and first paragraph of a benchmark's docstring."""
+    """Title and first paragraph of a benchmark's docstring, as Markdown."""
     text = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text()))
     title, first, *_ = [" ".join(part.split()) for part in text.split("\n\n")]
-    return title.split(": ``python")[0], first
+    return title.split(": ``python")[0], as_markdown(first)
+
+
+def as_markdown(text):
+    """Text of a docstring with names and code marked as in Markdown."""
+    return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text).replace("``", "`")
 
 
 def output_of(name):

@@ -42,6 +42,7 @@ def make_product(tool: str, model: torch.nn.Module, batch: Any) -> Callable[[], 
         from pyhessian import hessian
         from pyhessian.utils import hessian_vector_product
 
+        model.zero_grad(set_to_none=True)  # it differentiates whatever the gradients contain
         inner = hessian(model, torch.nn.CrossEntropyLoss(), data=batch, cuda=False)
         vector = [torch.randn_like(p) for p in inner.params]
         return lambda: hessian_vector_product(inner.gradsH, inner.params, vector)

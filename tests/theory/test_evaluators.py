@@ -7,7 +7,7 @@ from tests.reference.problems import problems
 
 import eigencurve as ec
 from eigencurve.theory.candidates import classic_schedules
-from eigencurve.theory.evaluators import BlockEvaluator, StepEvaluator
+from eigencurve.theory.evaluators import LONG_RUN, BlockEvaluator, LongRunEvaluator, StepEvaluator, exact_evaluator
 from eigencurve.theory.optimal import LEVELS, knots_for, search
 from eigencurve.theory.tuning import GRID, tune
 
@@ -166,6 +166,24 @@ def test_the_gradient_is_the_derivative_in_the_rates_at_the_knots(kind, momentum
         bump = 1e-5 * values[i] * np.eye(len(knots))[i]
         slope = (function(values + bump)[0] - function(values - bump)[0]) / (2 * bump[i])
         assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-9)  # cancellation: 1e-16 / 1e-7
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("noise", [1.0, 1e4])
+def test_the_search_of_a_long_run_is_exact_at_its_end(noise, momentum):
+    q = ec.NoisyQuadratic(LAW, noise, 1.0, momentum=momentum)
+    steps, long_run = (search(kind(q.nodes), LAW, 3000, q.stable_rate) for kind in (StepEvaluator, LongRunEvaluator))
+    assert long_run.loss == q.expected_loss(long_run.schedule)
+    assert_allclose(long_run.loss, steps.loss, rtol=1e-4)
+
+
+def test_the_number_of_steps_decides_how_a_quadratic_is_searched(monkeypatch):
+    q, kinds = ec.NoisyQuadratic(FEW, 1.0, 1.0), []
+    monkeypatch.setattr("eigencurve.theory.quadratic.search", lambda evaluator, *_: kinds.append(type(evaluator)))
+    for T in (LONG_RUN, LONG_RUN + 1):
+        q.search_best(T, 0.1)
+    assert kinds == [StepEvaluator, LongRunEvaluator]
+    assert isinstance(exact_evaluator(q.nodes, LONG_RUN), StepEvaluator)
 
 
 def test_a_million_steps_on_the_published_spectrum(data_path):
