@@ -13,11 +13,11 @@ import resource
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from benchmarks.products import seconds
 from torch.nn import functional as F
 
 from eigencurve.experiments.models.resnet import resnet20
@@ -90,20 +90,13 @@ def plain_pass(model: torch.nn.Module, batch: Any) -> Callable[[], Any]:
     return lambda: torch.autograd.grad(F.cross_entropy(model(batch[0]), batch[1]), parameters)
 
 
-def timed(call: Callable[[], Any]) -> float:
-    """Processor seconds of a call."""
-    started = time.process_time()
-    call()
-    return time.process_time() - started
-
-
 def compare_products(num_images: int, num_rounds: int) -> list[str]:
     """Median over rounds of the time of a product, divided by that of a forward and backward pass in the same round."""
     model, batch = problem(num_images)
     calls = {"plain": plain_pass(model, batch), **{tool: make_product(tool, model, batch) for tool in TOOLS}}
     for call in calls.values():
         call()
-    rounds = [{name: timed(call) for name, call in calls.items()} for _ in range(num_rounds)]
+    rounds = [{name: seconds(call) for name, call in calls.items()} for _ in range(num_rounds)]
     lines = [f"{'one product':<22} {'/ forward and backward pass':>34} {'/ eigencurve':>14}"]
     ours = statistics.median(r["eigencurve"] for r in rounds)
     for tool in TOOLS:
@@ -123,8 +116,8 @@ def compare_densities(num_images: int, num_steps: int) -> list[str]:
             continue
         results[tool] = json.loads(ended.stdout.splitlines()[-1])
         ours = results["eigencurve"]
-        seconds, peak = (results[tool][key] / ours[key] for key in ("seconds", "peak"))
-        lines.append(f"{tool:<22} {seconds:>20.2f} {peak:>26.2f}")
+        spent, peak = (results[tool][key] / ours[key] for key in ("seconds", "peak"))
+        lines.append(f"{tool:<22} {spent:>20.2f} {peak:>26.2f}")
     return lines
 
 
@@ -138,8 +131,8 @@ def main() -> None:
     torch.set_num_threads(1)
     if options.child:
         model, batch = problem(options.images)
-        seconds = timed(lambda: run_density(options.child, model, batch, options.steps))
-        print(json.dumps({"seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
+        spent = seconds(lambda: run_density(options.child, model, batch, options.steps))
+        print(json.dumps({"seconds": spent, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
         return
     print(f"ResNet-20, {options.images} images, {torch.get_num_threads()} threads, torch {torch.__version__}")
     print("\n".join(compare_products(options.images, options.rounds)), flush=True)

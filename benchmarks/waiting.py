@@ -9,21 +9,19 @@ wrong, or there was only one group to try. The other packages are given the numb
 only in the time of a product. Times are processor seconds of one thread: for eigencurve those of the whole call of
 ``estimate_spectrum``, for the others those of their products alone. Run it with ``make bench-peers``.
 
-The Lanczos runs of all probes are not timed and take an hour. They are kept in ``.waiting/``, so the benchmark resumes
-there, and a second call only measures times.
+The Lanczos runs of all probes are not timed and take an hour or two. They are kept in ``.waiting/``, so the benchmark
+resumes there, and a second call only measures times.
 """
 
 import argparse
-import hashlib
 import io
 import math
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
 from benchmarks.peers import TOOLS, make_product
-from benchmarks.products import WordModel, medians
+from benchmarks.products import WordModel, medians, seconds
 from torch import nn
 from torch.nn import functional as F
 
@@ -102,8 +100,8 @@ def run(operator, num_steps, seed):
 class LanczosRuns:
     """Lanczos runs of one network with many probes; those of an earlier call are read from ``FOLDER``."""
 
-    def __init__(self, operator, stem):
-        self.operator, self.stem = operator, stem
+    def __init__(self, operator):
+        self.operator, self.stem = operator, operator.fingerprint()[:12]
 
     def of_length(self, num_steps, seeds):
         """The coefficients of one run for each seed."""
@@ -138,12 +136,6 @@ def our_count(settling, runs, reference):
         return all(is_right(settling.curve(a[:num_steps], b[:num_steps]), reference) for a, b in found)
 
     return next((k for k in MARKS if all_right(k, runs.at_least(LONG)) and all_right(k, runs.at_least(k))), None)
-
-
-def fingerprint(model, batch):
-    """A hash of weights and examples: Lanczos runs of another problem have another one."""
-    tensors = [*model.state_dict().values(), *batch]
-    return hashlib.sha256(b"".join(tensor.numpy().tobytes() for tensor in tensors)).hexdigest()[:12]
 
 
 def mean_curve(runs, num_steps):
@@ -185,17 +177,11 @@ def product_times(model, batch):
     return dict(zip(TOOLS[1:], times, strict=True))
 
 
-def seconds(call):
-    started = time.process_time()
-    call()
-    return time.process_time() - started
-
-
 def compare(name, model, batch):
     """Print the lines of one network."""
     operator = HessianOperator(model, F.cross_entropy, batch)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
-    runs = LanczosRuns(operator, fingerprint(model, batch))
+    runs = LanczosRuns(operator)
     reference = settling.curve(*runs.at_least(REFERENCE)[0])
     ours = our_count(settling, runs, reference)
     if ours is None:

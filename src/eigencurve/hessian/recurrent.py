@@ -118,7 +118,7 @@ class _LayerBackward(Function):
         known = torch.addmm(b_dot, x.flatten(0, 1), u_dot.T)
         known.addmm_(x_dot.flatten(0, 1), u.T).addmm_(_before(outputs, h).flatten(0, 1), w_dot.T)
         outputs_dot, cells_dot, gates_grad, cells_grad, first = _tangent(
-            known.view_as(gates), h_dot, c_dot, gates, _Slopes(*slopes), ctx.bends, w
+            known.view_as(gates), h_dot, c_dot, gates.chunk(4, -1)[1], _Slopes(*slopes), ctx.bends, w
         )
         outputs_grad = torch.zeros_like(eta)
         outputs_grad[:-1] = delta[1:] @ w_dot
@@ -190,7 +190,7 @@ def _bends(gates: Tensor, cells: Tensor, before: Tensor, gamma: Tensor, eta: Ten
 
 
 def _tangent(
-    known: Tensor, h_dot: Tensor, c_dot: Tensor, gates: Tensor, slopes: _Slopes, bends: _Bends, w: Tensor
+    known: Tensor, h_dot: Tensor, c_dot: Tensor, kept: Tensor, slopes: _Slopes, bends: _Bends, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Derivatives of outputs and cells, and of δ, γ and the first cell's gradient at fixed gradients of later steps.
 
@@ -198,12 +198,12 @@ def _tangent(
     """
     outputs_dot, cells_dot = torch.empty_like(bends.opened), torch.empty_like(bends.opened)
     i_dot, f_dot, g_dot, o_dot = known.chunk(4, -1)  # parts of a_dot, once the loop has completed ``known``
-    steps = zip(known, outputs_dot, cells_dot, gates.chunk(4, -1)[1], slopes.through, slopes.output, strict=True)
+    steps = zip(known, outputs_dot, cells_dot, kept, slopes.through, slopes.output, strict=True)
     shares = zip(i_dot, f_dot, g_dot, o_dot, *slopes.cell.chunk(3, -1), strict=True)
     h, c = h_dot, c_dot
-    for (a, out, cell, kept, through, output), (i, f, g, o, by_i, by_f, by_g) in zip(steps, shares, strict=True):
+    for (a, out, cell, keep, through, output), (i, f, g, o, by_i, by_f, by_g) in zip(steps, shares, strict=True):
         a.addmm_(h, w.T)
-        c = torch.mul(kept, c, out=cell).addcmul_(by_i, i).addcmul_(by_f, f).addcmul_(by_g, g)
+        c = torch.mul(keep, c, out=cell).addcmul_(by_i, i).addcmul_(by_f, f).addcmul_(by_g, g)
         h = torch.mul(through, c, out=out).addcmul_(output, o)
     delta_dot = known * bends.same
     delta_i, delta_f, delta_g, delta_o = delta_dot.chunk(4, -1)
