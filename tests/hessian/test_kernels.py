@@ -66,6 +66,76 @@ def test_batch_norm_in_train_mode_is_torch_s_own():
     assert "FixedNorm" not in type(found.grad_fn).__name__
 
 
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu by tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "silu": F.silu,
+    "mish": F.mish,
+    "softplus": F.softplus,
+    "sharper softplus": lambda x: F.softplus(x, beta=2.0),
+    "tanh": torch.tanh,
+    "sigmoid": lambda x: x.sigmoid(),
+    "layer of gelu": torch.nn.GELU(),
+    "layer of silu": torch.nn.SiLU(),
+}
+
+
+@pytest.mark.parametrize("kind", ACTIVATIONS)
+def test_activations_equal_those_of_torch(kind):
+    x = rand(5, 7)
+    wanted = derivatives(ACTIVATIONS[kind], x)
+    with FastKernels():
+        found = derivatives(ACTIVATIONS[kind], x)
+        assert "_Activation" in type(ACTIVATIONS[kind](x).grad_fn).__name__
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_activations_in_place_are_torch_s_own():
+    x = rand(5, 7)
+    with FastKernels():
+        before = x * 2
+        assert F.silu(before, inplace=True) is before
+
+
+def test_a_kept_graph_gives_the_same_product_twice():
+    x, dual = rand(5, 7), torch.ones(5, 7, dtype=torch.float64)
+    with FastKernels():
+        (gradient,) = torch.autograd.grad(F.gelu(x).square().sum(), x, create_graph=True)
+    products = [torch.autograd.grad(gradient, x, scale * dual, retain_graph=True)[0] for scale in (1.0, -2.0)]
+    torch.testing.assert_close(products[1], -2.0 * products[0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "num_axes"), [((4, 6), 1), ((3, 4, 6), 1), ((3, 4, 6), 2), ((6,), 1), ((2, 3, 6), 3)]
+)
+def test_layer_norms_equal_those_of_torch(shape, num_axes):
+    normed = shape[len(shape) - num_axes :]
+    leaves = rand(*shape), rand(*normed), rand(*normed)
+
+    def norm(x, weight, bias):
+        return F.layer_norm(x, normed, weight, bias, eps=1e-3)
+
+    wanted = derivatives(norm, *leaves)
+    with FastKernels():
+        found = derivatives(norm, *leaves)
+        assert "_LayerNorm" in type(norm(*leaves).grad_fn).__name__
+    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-10)
+
+
+def test_layer_norm_without_weights_is_torch_s_own():
+    x = rand(4, 6)
+    with FastKernels():
+        assert "_LayerNorm" not in type(F.layer_norm(x, (6,)).grad_fn).__name__
+
+
+def test_models_may_use_function_transforms():
+    x = rand(5, 7)
+    with FastKernels():
+        slopes = torch.func.vmap(torch.func.grad(lambda row: F.gelu(row).sum()))(x)
+    (wanted,) = torch.autograd.grad(F.gelu(x).sum(), x)
+    torch.testing.assert_close(slopes, wanted)
+
+
 def test_the_shapes_that_crash_are_narrow_strided_one_by_ones():
     assert crashes_channels_last(4, (1, 1), (2, 2))
     assert not crashes_channels_last(8, (1, 1), (2, 2))

@@ -136,3 +136,31 @@ def test_a_product_is_native_unless_python_code_takes_part():
     assert not with_hooks_noticed(
         lambda: hessian_product(checkpoint(lambda u: u @ matrix @ u, w, use_reentrant=False), [w])
     ).is_native
+
+
+class RecomputedBlock(nn.Module):
+    """A network whose backward pass runs its layer norm, activation and LSTM again."""
+
+    def __init__(self, recompute):
+        super().__init__()
+        torch.manual_seed(0)
+        self.recompute = recompute
+        self.first = nn.Sequential(nn.Linear(3, 6), nn.LayerNorm(6), nn.GELU(), nn.LSTM(6, 4, batch_first=True))
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        outputs, _ = checkpoint(self.first, x, use_reentrant=False) if self.recompute else self.first(x)
+        return self.last(outputs)
+
+
+@pytest.mark.parametrize("microbatch", [None, 2])
+def test_recomputed_layers_give_the_same_products(microbatch):
+    """PyTorch runs its own layers when it recomputes, so the first run must not replace them."""
+    batch = (torch.randn(4, 5, 3, dtype=torch.float64, generator=generator()), torch.zeros(4, 5, 2).double())
+    operators = [
+        HessianOperator(RecomputedBlock(recompute).double(), nn.MSELoss(), batch, microbatch=microbatch)
+        for recompute in (True, False)
+    ]
+    v = torch.arange(1.0, operators[0].dim + 1, dtype=torch.float64)
+    for _ in range(2):
+        torch.testing.assert_close(operators[0](v), operators[1](v))

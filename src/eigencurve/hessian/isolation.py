@@ -43,8 +43,8 @@ def undisturbed(
 def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[None]:
     """Run a block with kernels that have a double backward.
 
-    Attention always runs as plain matrix products. Convolutions and batch norm in eval mode get a faster double
-    backward. With ``plain``, cuDNN and oneDNN are disabled instead, because their recurrent layers have no double
+    Attention always runs as plain matrix products. Convolutions, norms, smooth activations and LSTMs get a faster
+    double backward (:class:`FastKernels`). With ``plain``, cuDNN and oneDNN are disabled instead, because their recurrent layers have no double
     backward; convolutions are slower without them.
     """
     with ExitStack() as stack:

@@ -1,12 +1,14 @@
-"""Convolutions, fixed batch norms and LSTMs with a double backward that is as fast as their backward.
+"""Layers with a double backward that is as fast as their backward.
 
-For the second derivative of a convolution, PyTorch runs a convolution with a kernel as large as the image; for batch
-norm in eval mode, it makes about ten passes over the activations; its fused LSTM has none. Within :class:`FastKernels`,
+For the second derivative of a convolution, PyTorch runs a convolution with a kernel as large as the image. For layer
+norm, and for batch norm in eval mode, it makes ten or more passes over the activations, and for smooth activations it
+evaluates the function again in every product. Its fused LSTM has no second derivative. Within :class:`FastKernels`,
 they are replaced by functions with the same values, the same derivatives and a cheaper double backward.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +18,8 @@ from torch.autograd import Function
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from eigencurve.hessian.activations import ACTIVATIONS, activation
+from eigencurve.hessian.layer_norm import layer_norm
 from eigencurve.hessian.recurrent import lstm
 
 # Stride, padding, dilation, groups.
@@ -31,12 +35,14 @@ class FastKernels(TorchFunctionMode):
     ) -> Any:
         """Replace one call, or pass it on."""
         known = kwargs or {}
+        if torch._C._are_functorch_transforms_active():  # they need more than a backward
+            return func(*args, **known)
         if func in CONVOLUTIONS:
             return _convolution(func, CONVOLUTIONS[func], *args, **known)
         if func is F.batch_norm:
             return _batch_norm(func, *args, **known)
-        if func is torch.lstm and _is_plain_lstm(*args, **known):
-            return _lstm(*args, **known)
+        if func in REPLACED and not _are_saved_tensors_hooked():
+            return REPLACED[func](func, *args, **known)
         return func(*args, **known)
 
 
@@ -195,6 +201,37 @@ def _norm_gradients(
     return found
 
 
+def _layer_norm(
+    func: Callable[..., Tensor],
+    input: Tensor,  # noqa: A002 -- PyTorch's name
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    if weight is None or bias is None or not input.dtype == weight.dtype == bias.dtype:
+        return func(input, normalized_shape, weight, bias, eps)
+    return layer_norm(input.contiguous(), list(normalized_shape), weight, bias, eps)
+
+
+def _activation(
+    func: Callable[..., Tensor],
+    input: Tensor,  # noqa: A002 -- PyTorch's name
+    *args: Any,
+    **known: Any,
+) -> Tensor:
+    if args or known.get("inplace") or not input.is_floating_point():
+        return func(input, *args, **known)
+    return activation(functools.partial(func, **known), input)
+
+
+def _lstm(func: Callable[..., Any], *args: Any, **known: Any) -> Any:
+    if not _is_plain_lstm(*args, **known):
+        return func(*args, **known)
+    inputs, initial, weights, has_biases, num_layers, _, _, bidirectional, batch_first = args
+    return lstm(inputs, initial, weights, has_biases, num_layers, bidirectional, batch_first)
+
+
 def _is_plain_lstm(*args: Any, **known: Any) -> bool:
     """Whether a call of ``torch.lstm`` has no packed sequence, dropout, projection or mixed types."""
     if known or len(args) != 9 or isinstance(args[1], Tensor):
@@ -205,8 +242,22 @@ def _is_plain_lstm(*args: Any, **known: Any) -> bool:
     return same_type and not drops and 4 * weights[1].shape[1] == len(weights[1])
 
 
-def _lstm(
-    inputs: Tensor, initial: Sequence[Tensor], weights: Sequence[Tensor], has_biases: bool, num_layers: int,
-    _dropout: float, _training: bool, bidirectional: bool, batch_first: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return lstm(inputs, initial, weights, has_biases, num_layers, bidirectional, batch_first)
+def _are_saved_tensors_hooked() -> bool:
+    """Whether hooks handle the tensors that a layer saves, as in activation checkpointing.
+
+    Checkpointing runs a layer again during the backward pass, where this mode is not active, and expects the layer to
+    save the same tensors. These kernels save other tensors than PyTorch's.
+    """
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks(""):
+            return False
+    except RuntimeError:
+        return True
+
+
+# Layers that save other tensors for their backward than PyTorch's own. Convolutions and batch norms save the same.
+REPLACED: dict[Any, Callable[..., Any]] = {
+    F.layer_norm: _layer_norm,
+    torch.lstm: _lstm,
+    **dict.fromkeys(ACTIVATIONS, _activation),
+}
