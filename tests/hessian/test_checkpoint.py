@@ -253,3 +253,17 @@ def test_a_second_process_is_refused_and_the_first_one_finishes(tmp_path):
     estimate_spectrum(again, 60, settle=None, checkpoint=path)
     assert again.num_products == 0
     assert not list(tmp_path.glob("*.lock"))
+
+
+def test_a_checkpoint_of_version_1_resumes(tmp_path):
+    """Its probes leave out no parameters, and neither does the rest of the run."""
+    path = tmp_path / "run.npz"
+    whole = estimate_spectrum(matrix_operator(), 12, settle=None)
+    estimate_spectrum(matrix_operator(), 5, settle=None, checkpoint=path)
+    with np.load(path) as archive:
+        fields = {**archive, "version": np.int64(1)}
+    del fields["num_unused"]
+    np.savez(path, **fields)
+    resumed = estimate_spectrum(matrix_operator(), 12, settle=None, checkpoint=path)
+    np.testing.assert_array_equal(resumed.alphas[0], whole.alphas[0])
+    assert resumed.num_unused == 0

@@ -33,7 +33,7 @@ from eigencurve.hessian.shared_files import newest_common, next_path, replace_to
 from eigencurve.hessian.space import Space
 
 FORMAT = "eigencurve.lanczos"
-VERSION = 1
+VERSION = 2
 SECONDS_BETWEEN = 5.0
 # The fields of the small file and their numbers of axes; the texts are not numbers. Files of version 0.1 have no
 # function.
@@ -41,7 +41,7 @@ TEXTS = ("format", "fingerprint", "function")
 AXES = {
     "format": 0, "version": 0, "fingerprint": 0, "seed": 0, "num_steps": 0, "num_rows": 0, "lengths": 1, "exact": 1,
     "distinct": 1, "done_alphas": 1, "done_betas": 1, "alphas": 1, "betas": 1, "now_exact": 0, "coordinates": 2,
-    "num_used": 0, "num_locked": 0, "num_stored": 0, "generation": 0, "sums": 1,
+    "num_used": 0, "num_locked": 0, "num_stored": 0, "generation": 0, "sums": 1, "num_unused": 0,
 }  # fmt: skip
 
 
@@ -68,6 +68,11 @@ class SavedRun:
     fields: dict[str, Any]
     num_steps: int
     num_rows: int
+
+    @property
+    def num_unused(self) -> int:
+        """Number of parameters that the probes leave out."""
+        return int(self.fields["num_unused"])
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -148,7 +153,7 @@ class CheckpointFile:
         """Restore the unfinished probe of ``saved`` into a new ``run``."""
         fields, basis = saved.fields, run.basis
         run.alphas, run.betas = fields["alphas"].tolist(), fields["betas"].tolist()
-        run.exact = bool(fields["now_exact"])
+        run.exact, run.num_unused = bool(fields["now_exact"]), saved.num_unused
         basis.coordinates = fields["coordinates"]
         basis.num_used, basis.num_locked = int(fields["num_used"]), int(fields["num_locked"])
         basis.num_stored, basis.generation = int(fields["num_stored"]), int(fields["generation"])
@@ -189,6 +194,7 @@ class CheckpointFile:
             "coordinates": basis.coordinates, "num_used": np.int64(basis.num_used),
             "num_locked": np.int64(basis.num_locked), "num_stored": np.int64(basis.num_stored),
             "generation": np.int64(basis.generation), "sums": np.array(self._sums, dtype=np.int64),
+            "num_unused": np.int64(run.num_unused),
         }  # fmt: skip
 
     def _read(self, path: Path) -> dict[str, Any]:
@@ -196,6 +202,8 @@ class CheckpointFile:
             fields = read_arrays(path.read_bytes())
         except (ArchiveError, OSError) as error:
             self._refuse("a complete checkpoint", str(error))
+        if np.array_equal(fields.get("version", 0), 1):  # its probes leave no parameters out
+            fields |= {"version": np.array(VERSION), "num_unused": np.array(0)}
         for name, axes in AXES.items():
             field = fields.get(name)
             if field is None or field.ndim != axes or (field.dtype.kind == "U") != (name in TEXTS):

@@ -43,7 +43,8 @@ class SpectrumEstimate(MeasurementRecord):
         spectrum: Sharpened spectrum with signed eigenvalues. Pass it to :func:`eigencurve.prepare`.
         plan: Memory plan of the run.
         nodes, weights: Raw Gauss nodes and weights of all probes.
-        alphas, betas: Tridiagonal of each probe. The last beta is the norm of the residual.
+        alphas, betas: Tridiagonal of each probe, on the parameters that are used. The last beta is the norm of the
+            residual.
         octaves: Share of the eigenvalues in each octave of |λ| + weight decay, with standard errors.
         num_products: Number of products of all probes, without those that check the operator.
         num_distinct: Number of nodes that are not copies of another node.
@@ -57,6 +58,9 @@ class SpectrumEstimate(MeasurementRecord):
             predicted from the standard errors of the octaves.
         between: Largest |ln f/g| between the schedules of single probes, measured; NaN with one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
+        num_unused: Number of parameters that the loss does not depend on, such as embeddings of words that do not
+            occur. Their eigenvalues are exactly zero. Probes leave them out; ``spectrum``, ``nodes`` and ``weights``
+            include them.
     """
 
     spectrum: Spectrum
@@ -162,6 +166,7 @@ class _ProbeLoop:
         self.settling = Settling(
             settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, self.plan.num_rows
         )
+        self.settling.num_unused = 0 if self.saved is None else self.saved.num_unused
         done = [] if self.saved is None else self.saved.finished
         self.finished = [shortened(run, self.plan.num_steps, operator.dtype) for run in done]
         self.reason, self.moved = "num_steps", float("inf")
@@ -193,12 +198,12 @@ class _ProbeLoop:
 
     def _begin(self, probe: int) -> Recurrence:
         recurrence = Recurrence(self.operator, self.plan)
-        if self.file is not None and self.saved is not None and probe == len(self.saved.finished):
+        if self.file is not None and self.saved is not None and _has_steps_of(self.saved, probe):
             self.file.restore(self.saved, recurrence)
             return recurrence
         source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
         start = recurrence.space.normal(source, self.operator.dtype)
-        recurrence.start(start.to(self.operator.device))
+        recurrence.start(start.to(self.operator.device), is_probe=True)
         return recurrence
 
     def _run_probe(self, run: Recurrence, advance: Advance) -> None:
@@ -215,6 +220,8 @@ class _ProbeLoop:
             if run.exact or k >= limit:
                 break
             run.step()
+            if first:
+                self.settling.num_unused = run.num_unused
             advance(done + k + 1)
             if self.output is not None:
                 self.output.save_if_due(self.finished, run)
@@ -261,8 +268,14 @@ def _note(along: float, across: float) -> str:
 
 
 def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> SpectrumEstimate:
-    settings, dim = loop.settings, loop.operator.dim
+    settings, dim, num_unused = loop.settings, loop.operator.dim, loop.settling.num_unused
     rules = [gauss_quadrature(run.alphas, run.betas) for run in runs]
+    nodes, weights = np.concatenate([rule[0] for rule in rules]), np.concatenate([rule[1] for rule in rules])
+    if num_unused:
+        nodes, weights = (
+            np.append(nodes, 0.0),
+            np.append(weights * (dim - num_unused) / dim, len(runs) * num_unused / dim),
+        )
     probes = [loop.settling.sharpened(run.alphas, run.betas, run.exact) for run in runs]
     spectrum = Spectrum(
         np.concatenate([probe.spectrum.eigenvalues for probe in probes]),
@@ -271,8 +284,8 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
     )
     return SpectrumEstimate(
         spectrum=spectrum,
-        nodes=frozen(np.concatenate([nodes for nodes, _ in rules])),
-        weights=frozen(np.concatenate([weights for _, weights in rules]) / len(rules)),
+        nodes=frozen(nodes),
+        weights=frozen(weights / len(runs)),
         alphas=tuple(run.alphas for run in runs),
         betas=tuple(run.betas for run in runs),
         octaves=octave_shares(spectrum, probes, _earlier(runs, loop.settling), settings.weight_decay, dim),
@@ -288,6 +301,7 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
         between=distance_between(probes, settings.weight_decay, settings.total_steps),
         preconditioner=getattr(loop.operator, "preconditioner", ""),
+        num_unused=num_unused,
     )
 
 
@@ -317,6 +331,12 @@ def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun
     if len(run.alphas) <= num_steps:
         return run
     return make_run(run.alphas[:num_steps], run.betas[:num_steps], False, dtype)
+
+
+def _has_steps_of(saved: SavedRun, probe: int) -> bool:
+    """Whether ``probe`` is the unfinished one of a checkpoint and has taken at least one step."""
+    done, num_steps = saved.progress
+    return probe == done and num_steps > 0
 
 
 def _shared_plan(operator: LanczosOperator, settings: EstimateSettings, saved: SavedRun | None) -> MemoryPlan:

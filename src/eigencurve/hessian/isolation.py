@@ -44,8 +44,8 @@ def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[
     """Run a block with kernels that have a double backward.
 
     Attention always runs as plain matrix products. Convolutions, norms, smooth activations and LSTMs get a faster
-    double backward (:class:`FastKernels`). With ``plain``, cuDNN and oneDNN are disabled instead, because their recurrent layers have no double
-    backward; convolutions are slower without them.
+    double backward (:class:`FastKernels`). With ``plain``, cuDNN and oneDNN are disabled instead, because their
+    recurrent layers have no double backward; convolutions are slower without them.
     """
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))

@@ -91,17 +91,22 @@ class Recurrence:
         self.alphas: list[float] = []
         self.betas: list[float] = []
         self.exact = False
+        self.num_unused = 0
+        self._is_probe = False
         # True while a step is being written into the state; an interrupted write must not be saved.
         self.is_changing = False
 
-    def start(self, vector: Tensor) -> None:
-        """Set the start vector, divided by its norm."""
+    def start(self, vector: Tensor, is_probe: bool = False) -> None:
+        """Set the start vector, divided by its norm; the first step of a random probe leaves out unused entries."""
+        self._is_probe = is_probe
         self.basis.append(vector.to(self.plan.device), self.space.norm(vector))
 
     def step(self) -> None:
         """Take one step: one product, and one more row and column of the tridiagonal."""
         last = self.basis.last
         residual = self.operator(last.to(self.operator.device)).to(last.device)
+        if self._is_probe and not self.alphas:
+            self._leave_out_unused(last, residual)
         alpha = self.space.dot(last, residual)
         self.basis.project_off(residual)
         beta = self.space.norm(residual)
@@ -110,6 +115,21 @@ class Recurrence:
         self.is_changing = True
         self._append(residual, alpha, beta)
         self.is_changing = False
+
+    def _leave_out_unused(self, probe: Tensor, product: Tensor) -> None:
+        r"""Restrict a probe to the entries that the matrix acts on, and divide it and its product by its new norm.
+
+        If the product with a random vector is exactly zero in an entry, that row of the matrix is zero, and by symmetry
+        so is the column. The entry is an eigenvector of eigenvalue 0 and does not contribute to the product.
+        """
+        unused = product == 0
+        count = int(self.space.sum(unused.sum()))
+        if 0 < count < self.operator.dim:
+            self.num_unused = count
+            probe[unused] = 0
+            length = self.space.norm(probe)
+            probe /= length
+            product /= length
 
     def _append(self, residual: Tensor, alpha: float, beta: float) -> None:
         self.alphas.append(alpha)

@@ -22,8 +22,9 @@ def octave_shares(
 ) -> OctaveShares:
     r"""Share of each octave, with a standard error.
 
-    Counted eigenvalues have no sampling error. Let R = 1 - n/d be the share of the d - n others. A probe that is
-    uniform on the sphere sees a group of share r among them with a beta distribution of variance
+    Counted eigenvalues and known zeros have no sampling error. With n of them, let R = 1 - n/d be the share of the
+    d - n others. A probe that is uniform on the sphere sees a group of share r among them with a beta distribution of
+    variance
 
     .. math:: R^2\, \frac{2 f (1 - f)}{d - n + 2}, \qquad f = r / R.
 
@@ -43,7 +44,7 @@ def octave_shares(
     mean = _shares(spectrum, weight_decay, lowest, count)
     each = np.array([_shares(probe.spectrum, weight_decay, lowest, count) for probe in probes])
     variances = [
-        _sampling_variance(shares, _octaves_of(probe.counted, weight_decay, lowest, count), dim)
+        _sampling_variance(shares, _certain(probe, weight_decay, lowest, count), dim)
         for shares, probe in zip(each, probes, strict=True)
     ]
     variance = np.sum(variances, axis=0) / len(probes) ** 2
@@ -56,10 +57,17 @@ def octave_shares(
     return OctaveShares(used, groups.lower, frozen(mean[used]), frozen(np.sqrt(variance[used])))
 
 
-def _sampling_variance(shares: Array, counted: IntArray, dim: int) -> Array:
-    """Variance of the shares of one probe, given the octaves of its counted eigenvalues."""
-    rest = shares - np.bincount(counted, minlength=len(shares)) / dim
-    total, left = 1 - len(counted) / dim, dim - len(counted)
+def _certain(probe: Sharpened, weight_decay: float, lowest: float, count: int) -> IntArray:
+    """The number of eigenvalues in each octave that have no sampling error."""
+    counted = np.bincount(_octaves_of(probe.counted, weight_decay, lowest, count), minlength=count)
+    counted[_octaves_of(np.zeros(1), weight_decay, lowest, count)] += probe.num_zeros
+    return counted
+
+
+def _sampling_variance(shares: Array, certain: IntArray, dim: int) -> Array:
+    """Variance of the shares of one probe, given the number of eigenvalues per octave without sampling error."""
+    rest = shares - certain / dim
+    total, left = 1 - certain.sum() / dim, dim - certain.sum()
     fraction = np.clip(rest / total, 0.0, 1.0) if left else np.zeros_like(rest)
     return np.asarray(total**2 * 2 * fraction * (1 - fraction) / (left + 2))
 

@@ -21,8 +21,8 @@ def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: i
     r"""Typical largest |ln f/g| between the schedules f and g of two estimates from other probes.
 
     With n probes, the weight of m eigenvalues in an octave is their share times a :math:`\chi^2_{nm}/(nm)` variable.
-    Counted eigenvalues have no such error. The weights of the estimate are redrawn octave by octave for 15 pairs, and
-    the median distance between the schedules of a pair is returned.
+    Counted eigenvalues and known zeros have no such error. The weights of the estimate are redrawn octave by octave for
+    15 pairs, and the median distance between the schedules of a pair is returned.
 
     Args:
         probes: Sharpened spectrum of each probe.
@@ -32,19 +32,26 @@ def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: i
     """
     eigenvalues = np.concatenate([probe.spectrum.eigenvalues for probe in probes])
     weights = np.concatenate([probe.spectrum.weights for probe in probes]) / len(probes)
-    counted = np.concatenate([np.isin(probe.spectrum.eigenvalues, probe.counted) for probe in probes])
+    certain = np.concatenate([_certain_weights(probe, dim) for probe in probes]) / len(probes)
     heights = np.abs(eigenvalues) + weight_decay
     octaves = octave_index(heights, float(heights.min()))
-    freedom = len(probes) * dim * np.bincount(octaves, np.where(counted, 0.0, weights))
+    freedom = len(probes) * dim * np.bincount(octaves, weights - certain)
     rng = np.random.default_rng(0)
 
     def redrawn_curve() -> Array:
         factors = rng.chisquare(np.maximum(freedom, 1e-3)) / np.maximum(freedom, 1e-3)
-        rest = np.where(counted, 0.0, weights * factors[octaves])
-        rest *= (1 - weights[counted].sum()) / max(float(rest.sum()), np.finfo(float).tiny)
-        return log_curve(Spectrum(eigenvalues, np.where(counted, weights, rest)), weight_decay, total_steps)
+        rest = (weights - certain) * factors[octaves]
+        rest *= (1 - certain.sum()) / max(float(rest.sum()), np.finfo(float).tiny)
+        return log_curve(Spectrum(eigenvalues, certain + rest), weight_decay, total_steps)
 
     return float(np.median([np.abs(redrawn_curve() - redrawn_curve()).max() for _ in range(NUM_PAIRS)]))
+
+
+def _certain_weights(probe: Sharpened, dim: int) -> Array:
+    """The part of each weight that has no sampling error."""
+    eigenvalues, weights = probe.spectrum.eigenvalues, probe.spectrum.weights
+    certain = np.where(np.isin(eigenvalues, probe.counted), weights, 0.0)
+    return np.where(eigenvalues == 0, np.maximum(certain, probe.num_zeros / dim), certain)
 
 
 def distance_between(probes: Sequence[Sharpened], weight_decay: float, total_steps: int) -> float:

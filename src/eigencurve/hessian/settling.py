@@ -11,7 +11,7 @@ from eigencurve._arrays import Array
 from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.sampling import sampled_steps
-from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count
+from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count, with_zeros
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 # Schedules are compared at step counts that grow by about 9 %, starting with the first that allows a density fit.
@@ -37,6 +37,10 @@ class Settling:
         dim: Number of parameters; None to weight every eigenvalue by the probe.
         num_rows: Number of basis vectors that fit in memory; None for all of them. Residuals are reliable only as long
             as the basis is complete, so eigenvalues are counted after that many steps.
+
+    Attributes:
+        num_unused: Number of parameters whose row of the matrix is zero. The tridiagonals are those of the others. Set
+            it before the first call.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class Settling:
         num_rows: int | None = None,
     ) -> None:
         self.weight_decay, self.total_steps, self.dtype = weight_decay, total_steps, dtype
-        self.dim, self.num_rows = dim, num_rows
+        self.dim, self.num_rows, self.num_unused = dim, num_rows, 0
         self._spectra: dict[bytes, Sharpened] = {}
         self._curves: dict[bytes, Array] = {}
 
@@ -78,9 +82,11 @@ class Settling:
             if self.num_rows is not None and len(alphas) > self.num_rows:
                 residuals = None
                 counted = self.sharpened(alphas[: self.num_rows], betas[: self.num_rows]).counted
-            self._spectra[key] = sharpen_and_count(
-                measure.alphas, measure.betas, self.weight_decay, dim=self.dim, residuals=residuals, counted=counted
+            dim = None if self.dim is None else self.dim - self.num_unused
+            found = sharpen_and_count(
+                measure.alphas, measure.betas, self.weight_decay, dim=dim, residuals=residuals, counted=counted
             )
+            self._spectra[key] = with_zeros(found, self.num_unused)
         return self._spectra[key]
 
     def curve(self, alphas: Array, betas: Array) -> Array:

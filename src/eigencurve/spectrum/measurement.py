@@ -47,7 +47,8 @@ class MeasurementRecord:
     Attributes:
         octaves: Share of each octave of |λ| + weight decay, with its standard error.
         nodes, weights: Raw Gauss nodes and weights of all probes.
-        alphas, betas: Tridiagonal matrix of each probe; the last beta is the norm of the residual.
+        alphas, betas: Tridiagonal matrix of each probe, on the parameters that are used; the last beta is the norm of
+            the residual.
         num_products: Number of Hessian-vector products of all probes.
         num_distinct: Number of nodes that are not copies of another node.
         reason: Reason for stopping: ``"settled"``, ``"num_steps"`` or ``"exact"``.
@@ -62,6 +63,7 @@ class MeasurementRecord:
         between: Largest |ln f/g| between the schedules of single probes of this measurement; NaN with one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian
             or Gauss-Newton matrix itself.
+        num_unused: Number of parameters that the loss does not depend on; their eigenvalues are exactly zero.
     """
 
     octaves: OctaveShares
@@ -81,6 +83,7 @@ class MeasurementRecord:
     across: float = math.nan
     between: float = math.nan
     preconditioner: str = ""
+    num_unused: int = 0
 
     @property
     def num_probes(self) -> int:
@@ -121,10 +124,11 @@ class MeasurementRecord:
     def _sampling(self) -> str:
         if math.isnan(self.across):
             return ""
+        unused = f"{self.num_unused:,} parameters without effect on the loss\n" if self.num_unused else ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
         another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
         between = "" if math.isnan(self.between) else f"; single probes differ by up to {self.between:.2%}"
-        return f"{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
+        return f"{unused}{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
 
     def __repr__(self) -> str:
         probes = f", {self.num_probes} probes" if self.num_probes > 1 else ""
@@ -160,7 +164,7 @@ def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
         "weight_decay": measurement.weight_decay, "total_steps": measurement.total_steps,
         "seconds": measurement.seconds, "made_by": measurement.made_by, "counted": measurement.counted,
         "across": _number(measurement.across), "between": _number(measurement.between),
-        "preconditioner": measurement.preconditioner,
+        "preconditioner": measurement.preconditioner, "num_unused": measurement.num_unused,
     }  # fmt: skip
 
 
@@ -187,10 +191,11 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         total_steps=int(fields["total_steps"]),
         seconds=float(fields["seconds"]),
         made_by=str(fields["made_by"]),
-        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last four
+        counted=_vector(fields.get("counted", np.zeros(0))),  # files of version 0.1 have none of the last five
         across=_known(fields.get("across", -1.0)),
         between=_known(fields.get("between", -1.0)),
         preconditioner=str(fields.get("preconditioner", "")),
+        num_unused=int(fields.get("num_unused", 0)),
     )
 
 

@@ -29,10 +29,17 @@ _BREAKDOWN = 1e-13  # a β below this fraction of the largest |θ| is rounding e
 
 @dataclass(frozen=True, eq=False)
 class Sharpened:
-    """A sharpened spectrum, and the eigenvalues in it that are counted: each has weight 1/d, without sampling error."""
+    """A sharpened spectrum, and the part of it that has no sampling error.
+
+    Attributes:
+        spectrum: The spectrum.
+        counted: Eigenvalues that were found one by one; each has weight 1/d.
+        num_zeros: Number of eigenvalues that are known to be zero.
+    """
 
     spectrum: Spectrum
     counted: Array
+    num_zeros: int = 0
 
 
 def gauss_quadrature(alphas: ArrayLike, betas: ArrayLike) -> tuple[Array, Array]:
@@ -134,6 +141,19 @@ def sharpen_and_count(
     kept = np.setdiff1d(np.arange(len(nodes)), bulk)
     known = np.concatenate([known[kept], np.zeros(len(points), dtype=bool)])
     return _finished(np.concatenate([nodes[kept], points]), np.concatenate([weights[kept], masses]), known, dim)
+
+
+def with_zeros(found: Sharpened, num_zeros: int) -> Sharpened:
+    """Add ``num_zeros`` dimensions of eigenvalue zero to a sharpened spectrum of known dimension."""
+    spectrum = found.spectrum
+    if num_zeros == 0 or spectrum.dim is None:
+        return found
+    dim = spectrum.dim + num_zeros
+    at_zero = spectrum.eigenvalues == 0
+    weights = np.append(spectrum.weights[~at_zero] * spectrum.dim, spectrum.weights[at_zero].sum() * spectrum.dim)
+    weights[-1] += num_zeros
+    whole = Spectrum(np.append(spectrum.eigenvalues[~at_zero], 0.0), weights / dim, dim)
+    return Sharpened(whole, found.counted, num_zeros)
 
 
 def _finished(eigenvalues: Array, weights: Array, counted: BoolArray, dim: int | None) -> Sharpened:
