@@ -89,3 +89,12 @@ def test_the_rows_kept_are_the_ritz_vectors_closest_to_convergence():
     for i in np.argsort(errors)[:room]:
         inner = vectors[: steps - 1].T @ ritz[:-1, i]  # the last Lanczos vector has a row of its own
         assert np.linalg.norm(kept @ inner) == pytest.approx(np.linalg.norm(inner), rel=1e-6)
+
+
+def test_a_vector_almost_in_the_span_of_the_rows_is_projected_off_twice():
+    """One pass would leave rounding errors as large as the vector that remains."""
+    basis = random_basis(6)
+    vector = basis.rows.sum(0) + 1e-12 * start(50)
+    length = basis.project_off(vector)
+    assert length == pytest.approx(float(vector.norm()))
+    assert float((basis.rows @ vector).abs().max()) < 1e-14 * length * 100

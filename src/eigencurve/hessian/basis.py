@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -70,11 +72,30 @@ class Basis:
         self.coordinates = grown
         self.num_used += 1
 
-    def project_off(self, vector: Tensor) -> None:
-        """Make ``vector`` orthogonal to the locked and the recent rows, in place, by two Gram-Schmidt passes."""
-        for _ in range(2):
-            for part in (self.rows[: self.num_locked], self.rows[self.num_stored : self.num_used]):
-                vector.addmv_(part.T, self.space.sum(part @ vector), alpha=-1)
+    def project_off(self, vector: Tensor) -> float:
+        """Make ``vector`` orthogonal to the locked and the recent rows, in place, and return its new norm.
+
+        A product lies mostly along the last two rows, so those come first. One Gram-Schmidt pass over all rows then
+        removes little, and is accurate. If it removes more than it leaves, a second pass follows; two are always enough
+        (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976).
+        """
+        self._pass(vector, self.rows[max(self.num_stored, self.num_used - 2) : self.num_used])
+        removed, length = self._pass_over_all(vector), self.space.norm(vector)
+        if removed > length:
+            self._pass_over_all(vector)
+            length = self.space.norm(vector)
+        return length
+
+    def _pass_over_all(self, vector: Tensor) -> float:
+        """Length of the part that a pass over all locked and recent rows removes."""
+        parts = (self.rows[: self.num_locked], self.rows[self.num_stored : self.num_used])
+        return math.hypot(*(self._pass(vector, part) for part in parts))
+
+    def _pass(self, vector: Tensor, part: Tensor) -> float:
+        """Subtract from ``vector`` its part in the span of some rows, and return the length of that part."""
+        shares = self.space.sum(part @ vector)
+        vector.addmv_(part.T, shares, alpha=-1)
+        return float(shares.double().norm())
 
     def lock(self, alphas: Array, betas: Array) -> None:
         """Rotate all rows but the last into locked and waiting Ritz vectors, and free the other rows."""

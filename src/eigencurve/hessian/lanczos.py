@@ -81,7 +81,7 @@ class Recurrence:
 
     .. math:: \beta_j v_{j+1} = H v_j - \alpha_j v_j - \beta_{j-1} v_{j-1}, \qquad \alpha_j = v_j^\top H v_j
 
-    Every new vector is made orthogonal to the rows of the basis, twice.
+    Every new vector is made orthogonal to the rows of the basis.
     """
 
     def __init__(self, operator: LinearOperator, plan: MemoryPlan) -> None:
@@ -108,8 +108,7 @@ class Recurrence:
         if self._is_probe and not self.alphas:
             self._leave_out_unused(last, residual)
         alpha = self.space.dot(last, residual)
-        self.basis.project_off(residual)
-        beta = self.space.norm(residual)
+        beta = self.basis.project_off(residual)
         if not np.isfinite(alpha + beta):
             _check.refuse("lanczos", "operator", "one with finite products", alpha + beta)
         self.is_changing = True
