@@ -1,13 +1,15 @@
 """Time until the schedule of a network is right, compared with other packages: ``python -m benchmarks.waiting``.
 
 A schedule is right if it is within 10 % of that of 1,000 products at every step. Prints the smallest number of products
-for which the schedules of 32 random probes are right, and its time. The other packages return the nodes of every
-Lanczos run with the probe's weights; their schedule is that of the mean of n runs of k steps, and it is right if all
-disjoint groups of n runs are. The number of steps k is ours (32 runs are tried), 400 (five runs), 1,000 and 2,000 (one
-run each); printed is the smallest product n k. "≥" marks a lower bound: fewer runs of these k were tried and were
-wrong, or there was only one group to try. The other packages are given the numbers of our Lanczos runs, so they differ
-only in the time of a product. Times are processor seconds of one thread: for eigencurve those of the whole call of
-``estimate_spectrum``, for the others those of their products alone. Run it with ``make bench-peers``.
+for which the schedules of all random probes are right and stay right with more products, and its time. For eigencurve
+there are 32 probes, five of which are followed up to 400 products. The other packages return the nodes of every Lanczos
+run with the probe's weights. Their schedule is that of one run of k steps, for k = 100, 200, … 2,000, or of the mean of
+n runs of 400 steps or of as many as ours; printed is the smallest number of products of the three. "≥" marks a lower
+bound: everything below it was tried and was wrong, or only one probe was tried. PyHessian and hessian-eigenthings are
+given the numbers of our own Lanczos runs, because all three re-orthogonalise; curvlinops does not, and is given those
+of the same recurrence without it, up to 4,000 steps. Times are processor seconds of one thread for whole calls: of
+``estimate_spectrum``, and of the other packages' density functions with that number of steps, once for each of the n
+runs. Run it with ``make bench-peers``.
 
 The Lanczos runs of all probes are not timed and take an hour or two. They are kept in ``.waiting/``, so the benchmark
 resumes there, and a second call only measures times.
@@ -16,12 +18,13 @@ resumes there, and a second call only measures times.
 import argparse
 import io
 import math
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.peers import TOOLS, make_product
-from benchmarks.products import WordModel, medians, seconds
+from benchmarks.peers import TOOLS, run_density
+from benchmarks.products import WordModel, seconds
 from torch import nn
 from torch.nn import functional as F
 
@@ -30,17 +33,22 @@ from eigencurve._files import write_atomically
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.studies.resnet20_spectrum import resnet20_problem
 from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
+from eigencurve.hessian.lanczos import lanczos
+from eigencurve.hessian.settings import seed_of
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
-# Numbers of Lanczos steps: five runs have the first, one has the second, which is also the reference, or the third.
-LONG, REFERENCE, LONGEST = 400, 1000, 2000
-NUM_PROBES = 32
-# Numbers of products at which our schedules are compared.
-MARKS = (20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400)
+# Our schedules are compared at these numbers of products. One probe has 1,000 steps and is the reference, four have
+# 400, and the others have the smallest of the short lengths that is enough.
+MARKS = (20, 30, 40, 50, 60, 80, 100, 120, *range(140, 201, 10), 250, 300, 350, 400)
+REFERENCE, LONG, SHORT = 1000, 400, (40, 200, 400)
+NUM_PROBES, NUM_LONG = 32, 5
+# Numbers of steps of the others' single runs, with and without re-orthogonalisation, and how many such runs there are.
+LONGEST, LONGEST_PLAIN, EVERY, NUM_LONGEST = 2000, 4000, 100, 2
 NUM_WORDS, NUM_UPDATES = 100, 300
 NETWORKS = ("ResNet-20", "LSTM", "transformer")
+WITHOUT_ORTHOGONALISATION = "curvlinops"
 FOLDER = Path(".waiting")
 
 
@@ -97,37 +105,73 @@ def run(operator, num_steps, seed):
     )
 
 
+def probe_of(operator, seed):
+    """The probe of an estimate with this seed, including parameters that the loss does not depend on."""
+    return torch.randn(operator.dim, generator=torch.Generator().manual_seed(seed_of(seed, 0)), dtype=operator.dtype)
+
+
+def our_run(operator, num_steps, seed):
+    found = run(operator, num_steps, seed)
+    return found.alphas[0], found.betas[0]
+
+
+def whole_run(operator, num_steps, seed):
+    """A run of the probe with all its entries, as in the other packages."""
+    found = lanczos(operator, probe_of(operator, seed), num_steps)
+    return found.alphas, found.betas
+
+
+def plain_run(operator, num_steps, seed):
+    """The recurrence alone, without making new vectors orthogonal to all earlier ones."""
+    vector, before, beta, numbers = probe_of(operator, seed), 0.0, 0.0, []
+    vector /= vector.norm()
+    for _ in range(num_steps):
+        product = operator(vector) - beta * before
+        alpha = float(product @ vector)
+        product -= alpha * vector
+        beta = float(product.norm())
+        numbers.append((alpha, beta))
+        vector, before = product / beta, vector
+    return tuple(np.array(numbers).T)
+
+
 class LanczosRuns:
     """Lanczos runs of one network with many probes; those of an earlier call are read from ``FOLDER``."""
 
-    def __init__(self, operator):
-        self.operator, self.stem = operator, operator.fingerprint()[:12]
+    def __init__(self, operator, make, name):
+        self.operator, self.make, self.stem = operator, make, f"{operator.fingerprint()[:12]}_{name}"
 
     def of_length(self, num_steps, seeds):
         """The coefficients of one run for each seed."""
         return [self._coefficients(FOLDER / f"{self.stem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
 
+    def followed(self):
+        """The reference, and runs that are long enough for all marks."""
+        return [*self.of_length(REFERENCE, [99]), *self.of_length(LONG, range(NUM_LONG - 1))]
+
     def at_least(self, num_steps):
-        """All runs of at least so many steps; long runs are used again as short ones."""
-        found = self.of_length(max(num_steps, REFERENCE), [99])
-        if num_steps <= LONG:
-            found += self.of_length(LONG, range(4))
-        if num_steps < LONG:
-            found += self.of_length(num_steps, range(100, 100 + NUM_PROBES - len(found)))
-        return found
+        """Runs of all probes with at least so many steps."""
+        length = next(one for one in SHORT if one >= num_steps)
+        return self.followed() + self.of_length(length, range(100, 100 + NUM_PROBES - NUM_LONG))
 
     def _coefficients(self, path, num_steps, seed):
         if not path.exists():
-            estimate, buffer = run(self.operator, num_steps, seed), io.BytesIO()
-            np.savez(buffer, alphas=estimate.alphas[0], betas=estimate.betas[0])
+            buffer = io.BytesIO()
+            np.savez(buffer, numbers=self.make(self.operator, num_steps, seed))
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, buffer.getvalue())
         with np.load(path) as found:
-            return found["alphas"], found["betas"]
+            return tuple(found["numbers"])
+
+
+def right_from(marks, all_right):
+    """The smallest of the marks, in ascending order, from which on all are right; None if the last is wrong."""
+    wrong = next((i for i in reversed(range(len(marks))) if not all_right(marks[i])), -1)
+    return marks[wrong + 1] if wrong + 1 < len(marks) else None
 
 
 def our_count(settling, runs, reference):
-    """The smallest number of products for which the schedules of all probes are right; None if none is.
+    """The smallest number of products from which on the schedules of all probes are right; None if there is none.
 
     The leading rows of a tridiagonal are that of a shorter run.
     """
@@ -135,7 +179,9 @@ def our_count(settling, runs, reference):
     def all_right(num_steps, found):
         return all(is_right(settling.curve(a[:num_steps], b[:num_steps]), reference) for a, b in found)
 
-    return next((k for k in MARKS if all_right(k, runs.at_least(LONG)) and all_right(k, runs.at_least(k))), None)
+    start = right_from(MARKS, lambda k: all_right(k, runs.followed()))
+    marks = [k for k in MARKS if start is not None and k >= start]
+    return next((k for k in marks if all_right(k, runs.at_least(k))), None)
 
 
 def mean_curve(runs, num_steps):
@@ -144,8 +190,20 @@ def mean_curve(runs, num_steps):
     return log_curve(ec.Spectrum(np.concatenate(nodes), np.concatenate(weights)), WEIGHT_DECAY, TOTAL_STEPS)
 
 
-def probes_needed(runs, num_steps, reference):
-    """The smallest n for which all disjoint groups of n runs are right, and whether there are at least two of them.
+def single_run(runs, longest, reference):
+    """Number of steps from which on single runs are right, and whether it is enough; without one, a lower bound."""
+    marks, count = range(EVERY, longest + 1, EVERY), 0
+    for seed in [99, *range(NUM_LONGEST - 1)]:
+        (found,) = runs.of_length(longest, [seed])
+        own = right_from(marks, lambda k, found=found: is_right(mean_curve([found], k), reference))
+        if own is None:
+            return longest + EVERY, False
+        count = max(count, own)
+    return count, NUM_LONGEST > 1
+
+
+def mean_of_runs(runs, num_steps, reference):
+    """The smallest n for which the means of all disjoint groups of n runs are right, and whether there are two groups.
 
     Fewer runs are too few. If all runs together are wrong, n is one more than their number.
     """
@@ -156,46 +214,57 @@ def probes_needed(runs, num_steps, reference):
     return len(runs) + 1, False
 
 
-def others_count(runs, ours, reference):
-    """The smallest number of products over all lengths of a run, that length, and whether the products are enough."""
-    count, length, is_enough = math.inf, 0, False
-    for k in (ours, LONG, REFERENCE, LONGEST):
-        if k <= count:  # longer runs take more products
-            n, is_right_for_all = probes_needed(runs.at_least(k), k, reference)
-            if n * k <= count:
-                count, length, is_enough = n * k, k, is_right_for_all
-    return count, length, is_enough
+def others_count(runs, longest, ours, reference):
+    """Number of runs, their length, and whether they are enough, for the smallest product of both numbers."""
+    single, is_enough = single_run(runs, longest, reference)
+    found = [(single, 1, single, is_enough)]
+    if longest == LONGEST:
+        # One run of these lengths is not enough, or not for long: only means of several are of interest.
+        for length, tried in ((ours, runs.at_least(ours)), (LONG, runs.followed())):
+            n, is_enough = mean_of_runs(tried, length, reference)
+            found.append((max(n, 2) * length, max(n, 2), length, is_enough))
+    return min(found)[1:]
 
 
-def product_times(model, batch):
-    """Median seconds of a product of each package."""
+@contextmanager
+def twice_differentiable(model):
+    """Settings with which the other packages can differentiate the network twice."""
     before = torch.backends.mkldnn.enabled
     torch._C._set_mkldnn_enabled(not any(isinstance(module, nn.LSTM) for module in model.modules()))
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        times = medians(lambda: [make_product(tool, model, batch) for tool in TOOLS[1:]])
+        yield
     torch._C._set_mkldnn_enabled(before)
-    return dict(zip(TOOLS[1:], times, strict=True))
 
 
 def compare(name, model, batch):
     """Print the lines of one network."""
     operator = HessianOperator(model, F.cross_entropy, batch)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
-    runs = LanczosRuns(operator)
-    reference = settling.curve(*runs.at_least(REFERENCE)[0])
-    ours = our_count(settling, runs, reference)
+    settling.num_unused = run(operator, 1, 0).num_unused
+    ours_runs = LanczosRuns(operator, our_run, "ours")
+    reference = settling.curve(*ours_runs.followed()[0])
+    ours = our_count(settling, ours_runs, reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
         return
     own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
     print(f"{name} ({operator.dim:,} parameters)", flush=True)
     print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
-    count, length, is_enough = others_count(runs, ours, reference)
-    sign = "" if is_enough else "≥"
-    for tool, one in product_times(model, batch).items():
-        total = f"{sign}{count * one:.1f} s"
-        ratio = f"{sign}{count * one / own_time:.0f} times as long, in runs of {length}"
-        print(f"  {tool:<22}{sign + str(count):>9} products{total:>11}   {ratio}", flush=True)
+    whole = ours_runs if settling.num_unused == 0 else LanczosRuns(operator, whole_run, "whole")
+    counts = {tool: others_count(whole, LONGEST, ours, reference) for tool in TOOLS[1:]}
+    plain = LanczosRuns(operator, plain_run, "plain")
+    if counts[WITHOUT_ORTHOGONALISATION][0] == 1:  # short runs lose no orthogonality
+        counts[WITHOUT_ORTHOGONALISATION] = others_count(plain, LONGEST_PLAIN, ours, reference)
+    for tool, (n, length, is_enough) in counts.items():
+        with twice_differentiable(model):
+            model.zero_grad(set_to_none=True)  # PyHessian differentiates whatever the gradients contain
+            time = n * seconds(lambda tool=tool, length=length: run_density(tool, model, batch, length))
+        sign, how = "" if is_enough else "≥", "one run" if n == 1 else f"{n} runs of {length}"
+        print(
+            f"  {tool:<22}{f'{sign}{n * length}':>9} products{f'{sign}{time:.1f}':>9} s"
+            f"   {sign}{math.floor(time / own_time)} times as long, {how}",
+            flush=True,
+        )
 
 
 def main():
