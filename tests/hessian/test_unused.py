@@ -139,3 +139,11 @@ def test_the_noise_of_unused_parameters_is_zero(words):
     noise = estimate_noise(words, found, batch_size=4, num_steps=20)
     assert np.isfinite(noise.sigma2)
     assert noise.sigma2 > 0
+
+
+@pytest.mark.parametrize("num_zeros", [1, 7, 1001])
+def test_rounding_of_certain_weights_is_not_an_error(num_zeros):
+    """Weights that add up to one only after rounding are still certain."""
+    eigenvalues = np.linspace(0.1, 3.0, 7)
+    certain = with_zeros(Sharpened(Spectrum(eigenvalues, np.ones(7), 7), eigenvalues), num_zeros)
+    assert probe_error([certain] * 3, 1e-3, 100, 7 + num_zeros) == 0

@@ -15,6 +15,7 @@ from eigencurve.spectrum.quadrature import Sharpened
 from eigencurve.spectrum.spectrum import Spectrum
 
 NUM_PAIRS = 15
+ROUNDING = 1e-12
 
 
 def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: int, dim: int) -> float:
@@ -33,14 +34,15 @@ def probe_error(probes: Sequence[Sharpened], weight_decay: float, total_steps: i
     eigenvalues = np.concatenate([probe.spectrum.eigenvalues for probe in probes])
     weights = np.concatenate([probe.spectrum.weights for probe in probes]) / len(probes)
     certain = np.concatenate([_certain_weights(probe, dim) for probe in probes]) / len(probes)
+    free = np.where(weights - certain > ROUNDING * weights, weights - certain, 0.0)
     heights = np.abs(eigenvalues) + weight_decay
     octaves = octave_index(heights, float(heights.min()))
-    freedom = len(probes) * dim * np.bincount(octaves, weights - certain)
+    freedom = len(probes) * dim * np.bincount(octaves, free)
     rng = np.random.default_rng(0)
 
     def redrawn_curve() -> Array:
         factors = rng.chisquare(np.maximum(freedom, 1e-3)) / np.maximum(freedom, 1e-3)
-        rest = (weights - certain) * factors[octaves]
+        rest = free * factors[octaves]
         rest *= (1 - certain.sum()) / max(float(rest.sum()), np.finfo(float).tiny)
         return log_curve(Spectrum(eigenvalues, certain + rest), weight_decay, total_steps)
 
