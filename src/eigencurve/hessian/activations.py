@@ -73,9 +73,10 @@ def _slope(function: Pointwise, x: Tensor) -> Tensor:
 
 
 def _curvature(function: Pointwise, x: Tensor) -> Tensor:
-    """The second derivative φ''(x)."""
-    with torch.enable_grad():
-        leaf = x.detach().requires_grad_()
+    """The second derivative φ''(x), the slope of the slope."""
+
+    def slope(leaf: Tensor) -> Tensor:
         value = function(leaf)
-        (slope,) = torch.autograd.grad(value, leaf, torch.ones_like(value), create_graph=True)
-    return torch.autograd.grad(slope, leaf, torch.ones_like(slope))[0]
+        return torch.autograd.grad(value, leaf, torch.ones_like(value), create_graph=True)[0]
+
+    return _slope(slope, x)

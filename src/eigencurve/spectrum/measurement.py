@@ -124,11 +124,10 @@ class MeasurementRecord:
     def _sampling(self) -> str:
         if math.isnan(self.across):
             return ""
-        unused = f"{self.num_unused:,} parameters without effect on the loss\n" if self.num_unused else ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
         another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
         between = "" if math.isnan(self.between) else f"; single probes differ by up to {self.between:.2%}"
-        return f"{unused}{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
+        return f"{counted}{another} would change the schedule by about {self.across:.2%}{between}\n"
 
     def __repr__(self) -> str:
         probes = f", {self.num_probes} probes" if self.num_probes > 1 else ""
@@ -140,10 +139,11 @@ class MeasurementRecord:
         """How the spectrum was measured, without the shares of the octaves."""
         duration = f" in {self.seconds:.1f} s" if self.seconds else ""
         metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
+        unused = f"{self.num_unused:,} parameters without effect on the loss\n" if self.num_unused else ""
         return (
             f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
             f"stopped ({self.reason}): {self.why}\n"
-            f"{self._sampling}"
+            f"{unused}{self._sampling}"
         ).rstrip()
 
     def __str__(self) -> str:
