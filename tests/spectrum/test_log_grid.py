@@ -56,10 +56,39 @@ def test_the_penalty_ignores_power_laws_and_measures_curvature(step):
     penalty = curvature_penalty(len(v), step)
     assert_allclose(penalty, penalty.T)
     assert np.linalg.matrix_rank(penalty) == len(v) - 2
-    # A parabola of curvature 1 costs half the length of the interval over the correlation length, 5.
-    for z, cost in ((3.0 - 1.7 * v, 0.0), (v**2 / 2, (len(v) - 2) * step / 10)):
+    # A parabola of curvature 1 costs half the length of the interval over the correlation length, 4.
+    for z, cost in ((3.0 - 1.7 * v, 0.0), (v**2 / 2, (len(v) - 2) * step / 8)):
         cancellation = 1e-14 * np.abs(z) @ np.abs(penalty) @ np.abs(z)
         assert_allclose(z @ penalty @ z, cost, atol=cancellation)
+
+
+def test_curvature_costs_less_where_the_nodes_resolve_it():
+    step, spacing = 0.2, 1e-3
+    v = np.log(1e-4) + step * (np.arange(60) - 1)  # the centres of the coefficients
+    penalty = curvature_penalty(len(v), step, v[1], spacing)
+    costs = []
+    for centre in (1e-4, 3e-3, 1.0):
+        z = np.maximum(0, 1 - np.abs(v - np.log(centre)))  # a bump of one e-fold
+        costs.append(z @ penalty @ z / (z @ curvature_penalty(len(v), step) @ z))
+    assert costs[0] == pytest.approx(1, abs=0.05)
+    assert costs[1] == pytest.approx(0.5, abs=0.15)  # |λ| = 3 spacings
+    assert costs[2] < 1e-4
+
+
+def test_the_slopes_are_those_of_the_log_density_next_to_zero():
+    grid = log_grid(BOTH_SIGNS, scale=1e-3)
+    logs = np.log(np.abs(grid.points[:-1]))
+    density = np.append(np.where(grid.points[:-1] < 0, 0.3, 1.7) * logs, 0.0)  # two power laws
+    z = np.linalg.lstsq(grid.basis.toarray(), density, rcond=None)[0]
+    assert_allclose(grid.slopes @ z, [0.3, 1.7], rtol=1e-6)
+    assert (grid.slopes[:, -1] == 0).all()
+    assert without_atom(grid).slopes.shape == (2, len(z) - 1)
+
+
+def test_a_spectrum_that_does_not_reach_zero_has_no_slopes():
+    assert len(log_grid(np.linspace(1.0, 2.0, 20), scale=1e-3).slopes) == 0
+    grid = log_grid(BOTH_SIGNS, scale=1e-3)
+    assert len(supported(grid, np.where(np.abs(grid.points) > 1e-2, 1.0, 0.0)).slopes) == 0
 
 
 def test_the_bulk_ends_half_a_spacing_beyond_its_nodes():

@@ -1,5 +1,7 @@
 """The steps of the fit; test_quadrature.py tests the resulting spectra."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -85,6 +87,22 @@ def test_a_correction_that_fails_returns_the_nodes(monkeypatch):
     points, masses = fit_bulk(ALPHAS, BETAS, NODES, VECTORS, slice(0, 40), scale=1e-3)
     assert_allclose(points, NODES)
     assert_allclose(masses, VECTORS[0] ** 2)
+
+
+def test_a_fit_that_has_not_converged_goes_on_from_there(monkeypatch):
+    starts, results, fit = [], [], moment_fit._fit_with_variances
+
+    def noisy_at_first(grid, rows, values, masses, smoothness):
+        starts.append(masses)
+        problem, found, variances = fit(grid, rows, values, masses, smoothness)
+        results.append(found.masses)
+        return problem, found, replace(variances, noise=1.0) if len(starts) == 1 else variances
+
+    monkeypatch.setattr(moment_fit, "_fit_with_variances", noisy_at_first)
+    points, _ = fit_bulk(ALPHAS, BETAS, NODES, VECTORS, np.arange(40), 1e-3)
+    assert len(starts) == 2
+    assert starts[1] is results[0]
+    assert len(points) > len(NODES)
 
 
 def test_noise_above_a_tenth_returns_the_nodes(monkeypatch):

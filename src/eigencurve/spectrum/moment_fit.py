@@ -12,6 +12,7 @@ from eigencurve._threads import on_one_blas_thread
 from eigencurve.spectrum.log_grid import LogGrid, bulk_ends, log_grid, supported, without_atom
 
 _CURVATURES = (0.1, 1.0)  # range of τ; a larger one fits the edges of the bulk better, but misleads near zero
+_SLOPE, _SLOPE_ERROR = 1.0, 0.5  # of the log-density at zero; with slope 1, the density of λ is finite there
 _MAX_NOISE = 0.1
 _ATOM_MASSES = 10
 _IMPROBABLE = 20.0  # cost above the smallest one at which heavier atoms are not tried
@@ -21,6 +22,7 @@ _TILTS = 10
 _RANK_TOLERANCE = 1e-7
 _METRIC_UPDATES = 4
 _VARIANCE_UPDATES = 6
+_ATTEMPTS = 4  # a fit whose noise is above _MAX_NOISE has often not converged and goes on from there
 _NEWTON_STEPS = 20
 _COST_TOLERANCE = 0.05  # the cost is a χ²: 1 is one standard deviation
 _LARGEST_STEP = 2.0
@@ -70,8 +72,10 @@ def fit_bulk(
     mass, with σ² ~ 1/n. The coefficients z of the log-density maximise the posterior
 
     .. math:: -2\log p = (b - Aq)^\top (\sigma^2 A\,\mathrm{diag}(q)A^\top)^{-1} (b - Aq) + z^\top P z/\tau^2
+              + \sum_\pm (g'_\pm - 1)^2/0.5^2
 
-    where A, b come from :func:`known_moments` and q, P from :class:`LogGrid`. σ² and τ² maximise the evidence (MacKay,
+    where A, b come from :func:`known_moments` and q, P from :class:`LogGrid`. The last term prefers a density of λ that
+    is finite at zero: there, the slope g' of the log-density of ln|λ| is 1. σ² and τ² maximise the evidence (MacKay,
     Neural Comput. 4, 1992). The moments hardly distinguish an atom at zero from a peak. So the result is an average
     over the mass of the atom, uniform up to the Christoffel bound, with each fit weighted by its posterior. A final
     correction of order σ makes mass, mean and second moment exact.
@@ -96,7 +100,7 @@ def fit_bulk(
     grid = supported(grid, christoffel(grid.points, alphas, betas))
     rows, values = known_moments(grid.points, alphas, betas, vectors[:, bulk])
     start = interpolated_masses(grid, nodes[bulk], weights, scale)
-    problem, fit, variances = _fit_with_variances(grid, rows, values, start, smoothness)
+    problem, fit, variances = _smooth_fit(grid, rows, values, start, smoothness)
     masses = fit.masses
     if grid.has_atom:
         largest = min(float(christoffel(np.zeros(1), alphas, betas)[0]), float(weights.sum()))
@@ -169,6 +173,18 @@ def _whitened(grid: LogGrid, rows: Array, values: Array, masses: Array) -> Momen
     return MomentProblem(grid, whitener @ rows, whitener @ values)
 
 
+def _smooth_fit(
+    grid: LogGrid, rows: Array, values: Array, masses: Array, smoothness: float | None
+) -> tuple[MomentProblem, Fit, Variances]:
+    """The first of several fits, each of which starts from the one before, with little noise; otherwise the last."""
+    for _ in range(_ATTEMPTS):
+        problem, fit, variances = _fit_with_variances(grid, rows, values, masses, smoothness)
+        masses = fit.masses
+        if variances.noise <= _MAX_NOISE**2:
+            break
+    return problem, fit, variances
+
+
 def _fit_with_variances(
     grid: LogGrid, rows: Array, values: Array, masses: Array, smoothness: float | None
 ) -> tuple[MomentProblem, Fit, Variances]:
@@ -237,6 +253,7 @@ def _step(problem: MomentProblem, fit: Fit, variances: Variances, damping: float
     jacobian = _jacobian(problem, fit)
     hessian = _hessian(problem, jacobian.T @ jacobian, variances)
     slope = jacobian.T @ fit.residual / variances.noise - problem.grid.penalty @ z / variances.curvature
+    slope -= problem.grid.slopes.T @ (problem.grid.slopes @ z - _SLOPE) / _SLOPE_ERROR**2
     while damping < _STUCK:
         step = np.linalg.solve(hessian + damping * np.diag(hessian.diagonal()), slope)
         trial = _evaluated(problem, z + step * _LARGEST_STEP / max(np.abs(step).max(), _LARGEST_STEP))
@@ -252,9 +269,12 @@ def _evaluated(problem: MomentProblem, z: Array) -> Fit:
 
 
 def _cost(problem: MomentProblem, fit: Fit, variances: Variances) -> float:
-    """The cost |r|²/σ² + zᵀPz/τ²."""
-    z, r = fit.coefficients, fit.residual
-    return float(r @ r / variances.noise + z @ problem.grid.penalty @ z / variances.curvature)
+    """The cost |r|²/σ² + zᵀPz/τ² + Σ(g' - 1)²/0.5²."""
+    z, r, grid = fit.coefficients, fit.residual, problem.grid
+    excess = grid.slopes @ z - _SLOPE
+    return float(
+        r @ r / variances.noise + z @ grid.penalty @ z / variances.curvature + excess @ excess / _SLOPE_ERROR**2
+    )
 
 
 def _jacobian(problem: MomentProblem, fit: Fit) -> Array:
@@ -263,9 +283,10 @@ def _jacobian(problem: MomentProblem, fit: Fit) -> Array:
 
 
 def _hessian(problem: MomentProblem, information: Array, variances: Variances) -> Array:
-    """JᵀJ/σ² + P/τ², half the second derivative of the cost, with a ridge for directions that neither determines."""
-    ridge = _RIDGE * np.eye(len(information))
-    return information / variances.noise + problem.grid.penalty / variances.curvature + ridge
+    """Half the second derivative of the cost, with a ridge for directions that nothing determines."""
+    grid, ridge = problem.grid, _RIDGE * np.eye(len(information))
+    slopes = grid.slopes.T @ grid.slopes / _SLOPE_ERROR**2
+    return np.asarray(information / variances.noise + grid.penalty / variances.curvature + slopes + ridge)
 
 
 def _log_coefficients(grid: LogGrid, masses: Array) -> Array:
