@@ -174,7 +174,7 @@ def test_the_search_of_a_long_run_is_exact_at_its_end(noise, momentum):
     q = ec.NoisyQuadratic(LAW, noise, 1.0, momentum=momentum)
     steps, long_run = (search(kind(q.nodes), LAW, 3000, q.stable_rate) for kind in (StepEvaluator, LongRunEvaluator))
     assert_allclose(long_run.loss, q.expected_loss(long_run.schedule), rtol=1e-13)
-    assert_allclose(long_run.loss, steps.loss, rtol=1e-4)
+    assert long_run.loss < steps.loss * (1 + 1e-4)
 
 
 def test_the_number_of_steps_decides_how_a_quadratic_is_searched(monkeypatch):

@@ -20,6 +20,9 @@ from eigencurve.theory.tuning import tune
 
 # Number of knots in each of three passes; each pass starts from the result of the one before.
 LEVELS = (32, 128, 512)
+# The blocks of a long run are cheap, so its passes are repeated: the coarse ones leave shallow minima, which momentum
+# has, and lower the loss by up to 0.03 %.
+CHEAP_ROUNDS = 2
 # Most iterations of a pass. On the blocks of a long run they are cheap, so that search runs until it converges.
 MAX_ITERATIONS, MAX_CHEAP_ITERATIONS = 300, 2000
 LBFGS = {"maxcor": 30, "gtol": 1e-9}
@@ -118,8 +121,9 @@ def descend(evaluator: Evaluator, schedule: Schedule, max_lr: float, tolerance: 
         Straight lines through the knots of the last pass, and whether that pass converged.
     """
     total_steps, converged = schedule.total_steps, False
-    most = MAX_CHEAP_ITERATIONS if isinstance(evaluator, LongRunEvaluator) else MAX_ITERATIONS
-    for level in LEVELS:
+    cheap = isinstance(evaluator, LongRunEvaluator)
+    most = MAX_CHEAP_ITERATIONS if cheap else MAX_ITERATIONS
+    for level in LEVELS * (CHEAP_ROUNDS if cheap else 1):
         knots = knots_for(total_steps, level)
         loss = evaluator.loss_at_knots(total_steps, knots)
         rates, converged = _minimise(loss, schedule(knots), max_lr, tolerance, most)
