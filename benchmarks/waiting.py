@@ -33,7 +33,8 @@ from eigencurve._files import write_atomically
 from eigencurve.experiments.models.registry import build
 from eigencurve.experiments.studies.resnet20_spectrum import resnet20_problem
 from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
-from eigencurve.hessian.lanczos import lanczos
+from eigencurve.hessian.lanczos import Recurrence, diagonal_lanczos
+from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.settings import seed_of
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
@@ -42,10 +43,13 @@ WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
 # Our schedules are compared at these numbers of products. One probe has 1,000 steps and is the reference, four have
 # 400, and the others have the smallest of the short lengths that is enough.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, *range(140, 201, 10), 250, 300, 350, 400)
-REFERENCE, LONG, SHORT = 1000, 400, (40, 200, 400)
-NUM_PROBES, NUM_LONG = 32, 5
-# Numbers of steps of the others' single runs, with and without re-orthogonalisation, and how many such runs there are.
-LONGEST, LONGEST_PLAIN, EVERY, NUM_LONGEST = 2000, 4000, 100, 2
+REFERENCE = 1000
+# Seeds of the 32 probes. The runs of the first two are as long as the others' longest single runs.
+LONGEST_PROBES, LONG_PROBES, SHORT_PROBES = (99, 0), range(1, 4), range(100, 127)
+FOLLOWED = (*LONGEST_PROBES, *LONG_PROBES)
+LONG, SHORT = 400, (40, 200, 400)
+# Numbers of steps of the others' single runs, with and without re-orthogonalisation.
+LONGEST, LONGEST_PLAIN, EVERY = 2000, 4000, 100
 NUM_WORDS, NUM_UPDATES = 100, 300
 NETWORKS = ("ResNet-20", "LSTM", "transformer")
 WITHOUT_ORTHOGONALISATION = "curvlinops"
@@ -99,9 +103,9 @@ def is_right(curve, reference):
     return np.abs(curve - reference).max() <= np.log1p(TOLERANCE)
 
 
-def run(operator, num_steps, seed):
+def estimate(operator, num_steps):
     return estimate_spectrum(
-        operator, num_steps, seed=seed, settle=None, weight_decay=WEIGHT_DECAY, total_steps=TOTAL_STEPS, progress=False
+        operator, num_steps, settle=None, weight_decay=WEIGHT_DECAY, total_steps=TOTAL_STEPS, progress=False
     )
 
 
@@ -111,14 +115,23 @@ def probe_of(operator, seed):
 
 
 def our_run(operator, num_steps, seed):
-    found = run(operator, num_steps, seed)
-    return found.alphas[0], found.betas[0]
-
-
-def whole_run(operator, num_steps, seed):
-    """A run of the probe with all its entries, as in the other packages."""
-    found = lanczos(operator, probe_of(operator, seed), num_steps)
+    """The recurrence of ``estimate_spectrum``, which leaves out parameters that the loss does not depend on."""
+    found = Recurrence(operator, plan_memory(operator.dim, num_steps, None, operator.dtype, operator.device))
+    found.start(probe_of(operator, seed), is_probe=True)
+    while not found.is_done:
+        found.step()
     return found.alphas, found.betas
+
+
+def whole_run(alphas, betas, unused_share):
+    """The run of the probe with all its entries, as in the other packages, from ours: no product is needed.
+
+    The measure of the whole probe is ours plus an atom at zero, whose mass is the squared norm of the unused entries.
+    """
+    nodes, weights = gauss_quadrature(alphas, betas)
+    shares = np.append((1 - unused_share) * weights, unused_share)
+    found = diagonal_lanczos(np.append(nodes, 0.0), np.sqrt(shares))
+    return found[0][:-1], found[1]
 
 
 def plain_run(operator, num_steps, seed):
@@ -136,28 +149,57 @@ def plain_run(operator, num_steps, seed):
 
 
 class LanczosRuns:
-    """Lanczos runs of one network with many probes; those of an earlier call are read from ``FOLDER``."""
+    """Lanczos runs of one network with many probes; those of an earlier call are read from ``FOLDER``.
 
-    def __init__(self, operator, make, name):
-        self.operator, self.make, self.stem = operator, make, f"{operator.fingerprint()[:12]}_{name}"
+    The leading rows of a tridiagonal are that of a shorter run, so every probe needs only its longest run.
+    """
 
-    def of_length(self, num_steps, seeds):
-        """The coefficients of one run for each seed."""
-        return [self._coefficients(FOLDER / f"{self.stem}_{num_steps}_{seed}.npz", num_steps, seed) for seed in seeds]
+    def __init__(self, operator):
+        self.operator, self.stem = operator, operator.fingerprint()[:12]
+        product = operator(probe_of(operator, LONGEST_PROBES[0]))
+        self.unused = product == 0
 
-    def followed(self):
-        """The reference, and runs that are long enough for all marks."""
-        return [*self.of_length(REFERENCE, [99]), *self.of_length(LONG, range(NUM_LONG - 1))]
+    @property
+    def num_unused(self):
+        """Number of parameters that the loss does not depend on."""
+        return int(self.unused.sum())
 
-    def at_least(self, num_steps):
-        """Runs of all probes with at least so many steps."""
-        length = next(one for one in SHORT if one >= num_steps)
-        return self.followed() + self.of_length(length, range(100, 100 + NUM_PROBES - NUM_LONG))
+    def reference(self):
+        """The run whose schedule is the reference."""
+        return self._ours(LONGEST_PROBES[0], REFERENCE)
 
-    def _coefficients(self, path, num_steps, seed):
+    def of(self, seeds, num_steps):
+        """Our runs of these probes, with so many steps."""
+        return [self._ours(seed, num_steps) for seed in seeds]
+
+    def plain(self, seed):
+        """A run without re-orthogonalisation."""
+        return self._coefficients(plain_run, LONGEST_PLAIN, seed)
+
+    def whole(self, seeds, num_steps):
+        """Runs of the probes with all their entries, as in the other packages."""
+        found = zip(self.of(seeds, num_steps), map(self._unused_share, seeds), strict=True)
+        return [whole_run(*run, share) for run, share in found]
+
+    def _unused_share(self, seed):
+        """The share of a probe's squared norm in parameters that the loss does not depend on."""
+        squares = probe_of(self.operator, seed).double() ** 2
+        return float(squares[self.unused].sum() / squares.sum())
+
+    def _ours(self, seed, num_steps):
+        """Our run of a probe."""
+        if seed in FOLLOWED:
+            length = LONGEST if seed in LONGEST_PROBES else LONG
+        else:
+            length = next(one for one in SHORT if one >= num_steps)
+        alphas, betas = self._coefficients(our_run, length, seed)
+        return alphas[:num_steps], betas[:num_steps]
+
+    def _coefficients(self, make, num_steps, seed):
+        path = FOLDER / f"{self.stem}_{make.__name__}_{num_steps}_{seed}.npz"
         if not path.exists():
             buffer = io.BytesIO()
-            np.savez(buffer, numbers=self.make(self.operator, num_steps, seed))
+            np.savez(buffer, numbers=make(self.operator, num_steps, seed))
             path.parent.mkdir(exist_ok=True)
             write_atomically(path, buffer.getvalue())
         with np.load(path) as found:
@@ -171,17 +213,14 @@ def right_from(marks, all_right):
 
 
 def our_count(settling, runs, reference):
-    """The smallest number of products from which on the schedules of all probes are right; None if there is none.
+    """The smallest number of products from which on the schedules of all probes are right; None if there is none."""
 
-    The leading rows of a tridiagonal are that of a shorter run.
-    """
+    def all_right(num_steps, seeds):
+        return all(is_right(settling.curve(*run), reference) for run in runs.of(seeds, num_steps))
 
-    def all_right(num_steps, found):
-        return all(is_right(settling.curve(a[:num_steps], b[:num_steps]), reference) for a, b in found)
-
-    start = right_from(MARKS, lambda k: all_right(k, runs.followed()))
+    start = right_from(MARKS, lambda k: all_right(k, FOLLOWED))
     marks = [k for k in MARKS if start is not None and k >= start]
-    return next((k for k in marks if all_right(k, runs.at_least(k))), None)
+    return next((k for k in marks if all_right(k, SHORT_PROBES)), None)
 
 
 def mean_curve(runs, num_steps):
@@ -190,16 +229,17 @@ def mean_curve(runs, num_steps):
     return log_curve(ec.Spectrum(np.concatenate(nodes), np.concatenate(weights)), WEIGHT_DECAY, TOTAL_STEPS)
 
 
-def single_run(runs, longest, reference):
+def single_run(runs, reference):
     """Number of steps from which on single runs are right, and whether it is enough; without one, a lower bound."""
-    marks, count = range(EVERY, longest + 1, EVERY), 0
-    for seed in [99, *range(NUM_LONGEST - 1)]:
-        (found,) = runs.of_length(longest, [seed])
-        own = right_from(marks, lambda k, found=found: is_right(mean_curve([found], k), reference))
+    longest, count = len(runs[0][0]), 0
+    for found in runs:
+        own = right_from(
+            range(EVERY, longest + 1, EVERY), lambda k, found=found: is_right(mean_curve([found], k), reference)
+        )
         if own is None:
             return longest + EVERY, False
         count = max(count, own)
-    return count, NUM_LONGEST > 1
+    return count, True
 
 
 def mean_of_runs(runs, num_steps, reference):
@@ -214,16 +254,23 @@ def mean_of_runs(runs, num_steps, reference):
     return len(runs) + 1, False
 
 
-def others_count(runs, longest, ours, reference):
-    """Number of runs, their length, and whether they are enough, for the smallest product of both numbers."""
-    single, is_enough = single_run(runs, longest, reference)
+def others_counts(runs, ours, reference):
+    """Number of runs, their length, and whether they are enough, for the smallest product of both numbers, by package.
+
+    The means of several runs are those of runs of 400 steps, or of as many as ours.
+    """
+    single, is_enough = single_run(runs.whole(LONGEST_PROBES, LONGEST), reference)
     found = [(single, 1, single, is_enough)]
-    if longest == LONGEST:
-        # One run of these lengths is not enough, or not for long: only means of several are of interest.
-        for length, tried in ((ours, runs.at_least(ours)), (LONG, runs.followed())):
-            n, is_enough = mean_of_runs(tried, length, reference)
-            found.append((max(n, 2) * length, max(n, 2), length, is_enough))
-    return min(found)[1:]
+    for length, seeds in ((ours, (*FOLLOWED, *SHORT_PROBES)), (LONG, FOLLOWED)):
+        # One run is not enough, or not for long: only means of several are of interest.
+        n, is_enough = mean_of_runs(runs.whole(seeds, length), length, reference)
+        found.append((max(n, 2) * length, max(n, 2), length, is_enough))
+    best = min(found)
+    counts = dict.fromkeys(TOOLS[1:], best[1:])
+    if best[1] == 1:  # short runs lose no orthogonality
+        single, is_enough = single_run([runs.plain(seed) for seed in LONGEST_PROBES], reference)
+        counts[WITHOUT_ORTHOGONALISATION] = (1, single, is_enough)
+    return counts
 
 
 @contextmanager
@@ -239,23 +286,18 @@ def twice_differentiable(model):
 def compare(name, model, batch):
     """Print the lines of one network."""
     operator = HessianOperator(model, F.cross_entropy, batch)
+    runs = LanczosRuns(operator)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
-    settling.num_unused = run(operator, 1, 0).num_unused
-    ours_runs = LanczosRuns(operator, our_run, "ours")
-    reference = settling.curve(*ours_runs.followed()[0])
-    ours = our_count(settling, ours_runs, reference)
+    settling.num_unused = runs.num_unused
+    reference = settling.curve(*runs.reference())
+    ours = our_count(settling, runs, reference)
     if ours is None:
         print(f"{name}: {MARKS[-1]} products of eigencurve are not enough")
         return
-    own_time = seconds(lambda: run(HessianOperator(model, F.cross_entropy, batch), ours, 0))
+    own_time = seconds(lambda: estimate(HessianOperator(model, F.cross_entropy, batch), ours))
     print(f"{name} ({operator.dim:,} parameters)", flush=True)
     print(f"  {'eigencurve':<22}{ours:>9} products{own_time:>9.1f} s", flush=True)
-    whole = ours_runs if settling.num_unused == 0 else LanczosRuns(operator, whole_run, "whole")
-    counts = {tool: others_count(whole, LONGEST, ours, reference) for tool in TOOLS[1:]}
-    plain = LanczosRuns(operator, plain_run, "plain")
-    if counts[WITHOUT_ORTHOGONALISATION][0] == 1:  # short runs lose no orthogonality
-        counts[WITHOUT_ORTHOGONALISATION] = others_count(plain, LONGEST_PLAIN, ours, reference)
-    for tool, (n, length, is_enough) in counts.items():
+    for tool, (n, length, is_enough) in others_counts(runs, ours, reference).items():
         with twice_differentiable(model):
             model.zero_grad(set_to_none=True)  # PyHessian differentiates whatever the gradients contain
             time = n * seconds(lambda tool=tool, length=length: run_density(tool, model, batch, length))

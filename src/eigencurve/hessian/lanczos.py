@@ -193,7 +193,7 @@ def without_copies(run: LanczosRun, dtype: torch.dtype) -> Measure:
     means = np.bincount(group, nodes) / np.bincount(group)
     first = np.searchsorted(group, np.arange(len(shares)))
     used = shares > 0
-    merged = _diagonal_lanczos(means[used], np.sqrt(shares[used]))
+    merged = diagonal_lanczos(means[used], np.sqrt(shares[used]))
     return Measure(*merged, np.minimum.reduceat(errors, first)[used])
 
 
@@ -208,7 +208,8 @@ def _rounding(nodes: Array, dtype: torch.dtype) -> float:
     return float(torch.finfo(dtype).eps * np.abs(nodes).max())
 
 
-def _diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
+def diagonal_lanczos(nodes: Array, start: Array) -> tuple[Array, Array]:
+    """The tridiagonal α, β of a diagonal matrix with distinct entries, with as many rows as the matrix."""
     size = len(nodes)
     basis, alphas, betas = np.zeros((size, size)), np.zeros(size), np.zeros(size)
     vector, beta = start, float(np.linalg.norm(start))
