@@ -4,7 +4,7 @@ Prints the time of one product in forward-backward passes of the same network an
 :class:`~eigencurve.hessian.HessianOperator` and for the plain product, ``torch.autograd.grad`` of a retained gradient
 graph, as one flat vector. Pass and products take turns in every order; the graphs are built several times, because
 their place in memory changes the time of a product by a few percent. The ratios are of medians of processor time, with
-one thread. The MLP has no kernels of our own: there, both products do the same work.
+one thread. How much faster the products of linear layers are depends on the processor.
 """
 
 import statistics

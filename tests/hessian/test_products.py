@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from eigencurve.hessian.kernels import FastKernels
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.products import difference_product, gauss_newton_product, hessian_product, with_hooks_noticed
 
@@ -136,6 +137,12 @@ def test_a_product_is_native_unless_python_code_takes_part():
     assert not with_hooks_noticed(
         lambda: hessian_product(checkpoint(lambda u: u @ matrix @ u, w, use_reentrant=False), [w])
     ).is_native
+
+
+def test_the_functions_of_this_package_count_as_native():
+    leaf = torch.ones(3, 4, requires_grad=True)
+    with FastKernels():
+        assert hessian_product(F.gelu(leaf).square().sum(), [leaf]).is_native
 
 
 class RecomputedBlock(nn.Module):

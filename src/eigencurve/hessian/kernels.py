@@ -2,8 +2,9 @@
 
 For the second derivative of a convolution, PyTorch runs a convolution with a kernel as large as the image. For layer
 norm, and for batch norm in eval mode, it makes ten or more passes over the activations, and for smooth activations it
-evaluates the function again in every product. Its fused LSTM has no second derivative. Within :class:`FastKernels`,
-they are replaced by functions with the same values, the same derivatives and a cheaper double backward.
+evaluates the function again in every product. Its fused LSTM has no second derivative. On some CPUs, oneDNN multiplies
+matrices faster than PyTorch does. Within :class:`FastKernels`, they are replaced by functions with the same values, the
+same derivatives and a cheaper double backward.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from torch.overrides import TorchFunctionMode
 
 from eigencurve.hessian.activations import ACTIVATIONS, activation
 from eigencurve.hessian.layer_norm import layer_norm
+from eigencurve.hessian.matrix_products import fast_product
 from eigencurve.hessian.recurrent import lstm
 
 # Stride, padding, dilation, groups.
 Settings = tuple[list[int], list[int], list[int], int]
+MATMULS: tuple[Any, ...] = (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, torch.bmm)
 CONVOLUTIONS: dict[Any, int] = {torch.conv1d: 1, torch.conv2d: 2, torch.conv3d: 3}
 
 
@@ -214,6 +217,28 @@ def _layer_norm(
     return layer_norm(input.contiguous(), list(normalized_shape), weight, bias, eps)
 
 
+def _linear(
+    func: Callable[..., Tensor],
+    input: Tensor,  # noqa: A002 -- PyTorch's name
+    weight: Tensor,
+    bias: Tensor | None = None,
+) -> Tensor:
+    product = fast_product(input, weight.mT) if weight.ndim == 2 else None
+    if product is None:
+        return func(input, weight, bias)
+    return product if bias is None else product + bias
+
+
+def _addmm(func: Callable[..., Tensor], *args: Any, **known: Any) -> Tensor:
+    product = fast_product(*args[1:]) if len(args) == 3 and not known else None
+    return func(*args, **known) if product is None else args[0] + product
+
+
+def _matmul(func: Callable[..., Tensor], *args: Any, **known: Any) -> Tensor:
+    product = fast_product(*args) if len(args) == 2 and not known else None
+    return func(*args, **known) if product is None else product
+
+
 def _activation(
     func: Callable[..., Tensor],
     input: Tensor,  # noqa: A002 -- PyTorch's name
@@ -258,6 +283,9 @@ def _are_saved_tensors_hooked() -> bool:
 # Layers that save other tensors for their backward than PyTorch's own. Convolutions and batch norms save the same.
 REPLACED: dict[Any, Callable[..., Any]] = {
     F.layer_norm: _layer_norm,
+    F.linear: _linear,
+    torch.addmm: _addmm,
+    **dict.fromkeys(MATMULS, _matmul),
     torch.lstm: _lstm,
     **dict.fromkeys(ACTIVATIONS, _activation),
 }

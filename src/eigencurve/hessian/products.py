@@ -22,7 +22,8 @@ class GraphProduct:
 
     Attributes:
         multiply: The function v -> Hv.
-        is_native: Whether it runs only PyTorch's own code, which no mode, buffer or random state of the model affects.
+        is_native: Whether it runs only PyTorch's and this package's code, which no mode, buffer or random state of the
+            model affects.
     """
 
     multiply: Product
@@ -144,8 +145,14 @@ def with_hooks_noticed(build: Callable[[], GraphProduct]) -> GraphProduct:
 
 
 def _runs_python(gradient: Sequence[Tensor]) -> bool:
-    """Whether a backward pass through the graph of ``gradient`` calls a ``torch.autograd.Function``."""
-    return any(isinstance(node, BackwardCFunction) for node in _nodes(gradient))
+    """Whether a backward pass through the graph of ``gradient`` calls a ``torch.autograd.Function`` of the model.
+
+    Those of this package depend on nothing but their tensors.
+    """
+    return any(
+        isinstance(node, BackwardCFunction) and not node._forward_cls.__module__.startswith(f"{__package__}.")
+        for node in _nodes(gradient)
+    )
 
 
 def _require_second_derivatives(gradient: Sequence[Tensor]) -> None:
