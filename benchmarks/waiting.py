@@ -40,7 +40,7 @@ from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
-# Our schedules are compared at these numbers of products. Two probes have 2,000 steps, and the first 1,000 of one are the
+# Our schedules are compared at these numbers of products. Two probes have 2,000 steps; the first 1,000 of one are the
 # reference. Three have 400, and the others have the smallest of the short lengths that is enough.
 MARKS = (20, 30, 40, 50, 60, 80, 100, 120, *range(140, 201, 10), 250, 300, 350, 400)
 REFERENCE = 1000
