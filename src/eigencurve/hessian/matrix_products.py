@@ -16,8 +16,8 @@ from torch.autograd import Function
 
 # Multiplications and additions that take longer than calling a function in Python.
 WORTHWHILE = 1_000_000
-# oneDNN is used if it is this many times as fast with square matrices of this size.
-FASTER, TIMED_SIZE = 1.3, 256
+# oneDNN is used if it is this many times as fast with square matrices of this size; they take turns this many times.
+FASTER, TIMED_SIZE, TIMED_TURNS = 1.3, 256, 10
 
 
 def fast_product(a: Tensor, b: Tensor) -> Tensor | None:
@@ -43,14 +43,18 @@ def _is_replaceable(a: Tensor, b: Tensor) -> bool:
 
 @functools.cache
 def is_onednn_faster() -> bool:
-    """Whether oneDNN is clearly faster than ``torch.mm`` on this machine; measured once, in a few milliseconds."""
+    """Whether oneDNN is clearly faster than ``torch.mm`` on this machine; measured once, in a few milliseconds.
+
+    Both take turns and only their shortest times count, so other work on the machine does not change the answer. A run
+    that resumes in another process then has the same rounding errors.
+    """
     if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     a = torch.ones(TIMED_SIZE, TIMED_SIZE)
-    ours, default = (
-        min(timeit.repeat(functools.partial(multiply, a, a), number=2, repeat=5)) for multiply in (_by_onednn, torch.mm)
-    )
-    return default > FASTER * ours
+    calls = functools.partial(_by_onednn, a, a), functools.partial(torch.mm, a, a)
+    turns = [[timeit.timeit(call, number=2) for call in calls] for _ in range(TIMED_TURNS)]
+    ours, default = (min(times) for times in zip(*turns, strict=True))
+    return bool(default > FASTER * ours)
 
 
 class _Product(Function):

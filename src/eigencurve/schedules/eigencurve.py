@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._arrays import Array, IntArray, frozen, interpolated
 from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
 from eigencurve.schedules.base import Schedule, between
 from eigencurve.schedules.units import Steps, whole_steps
@@ -54,7 +54,7 @@ class Eigencurve(Schedule):
         object.__setattr__(self, "last_raw", float(self._raw(np.array([self.total_steps - 1]))[0]))
 
     def _raw(self, steps: IntArray) -> Array:
-        return np.asarray(self.lr / np.interp(steps, self.times, self.denominators))
+        return np.asarray(self.lr / interpolated(steps, self.times, self.denominators))
 
     def _rates(self, steps: IntArray) -> Array:
         rates = self._raw(steps)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._arrays import Array, IntArray, frozen, interpolated
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
@@ -33,7 +33,7 @@ class Piecewise(Schedule):
         _check_knots(self)
 
     def _rates(self, steps: IntArray) -> Array:
-        return np.interp(steps, self.knots, self.rates)
+        return interpolated(steps, self.knots, self.rates)
 
     def _piece(self, steps: IntArray) -> IntArray:
         return np.searchsorted(self.knots, steps, side="right")
