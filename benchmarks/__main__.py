@@ -18,8 +18,8 @@ from eigencurve.experiments.page import ResultsPage, made_by_line
 FOLDER = Path(__file__).parent
 # The order of the page: what a user waits for first.
 NAMES = (
-    "products", "precision", "noise", "counting", "sharpening", "scheduler", "core", "theory", "growth", "forecast",
-    "ridge", "reading", "studio",
+    "products", "precision", "noise", "counting", "sharpening", "networks", "scheduler", "core", "theory", "growth",
+    "forecast", "ridge", "reading", "studio",
 )  # fmt: skip
 # These need other packages, so they have an environment and a page of their own.
 PEERS = ("peers", "waiting")

@@ -51,7 +51,8 @@ LONG, SHORT = 400, (40, 200, 400)
 # Numbers of steps of the others' single runs, with and without re-orthogonalisation.
 LONGEST, LONGEST_PLAIN, EVERY = 2000, 4000, 100
 NUM_WORDS, NUM_UPDATES = 100, 300
-NETWORKS = ("ResNet-20", "LSTM", "transformer")
+# Seeds of the language models' weights, text and updates.
+NETWORKS = {"ResNet-20": None, "LSTM": 0, "transformer": 0, "second LSTM": 1, "second transformer": 1}
 WITHOUT_ORTHOGONALISATION = "curvlinops"
 FOLDER = Path(".waiting")
 
@@ -77,26 +78,39 @@ def markov_text(num_rows, length):
     return torch.stack(columns, dim=1)
 
 
-def trained(model, text):
+def trained(model, x, y, batch_size=32):
     """``model`` after some updates with Adam on random rows, and the first rows as a batch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(NUM_UPDATES):
-        rows = text[torch.randint(0, len(text), (32,))]
+        rows = torch.randint(0, len(x), (batch_size,))
         optimizer.zero_grad()
-        F.cross_entropy(model(rows[:, :-1]), rows[:, 1:]).backward()
+        F.cross_entropy(model(x[rows]), y[rows]).backward()
         optimizer.step()
-    return model.eval(), (text[:32, :-1], text[:32, 1:])
+    return model.eval(), (x[:batch_size], y[:batch_size])
+
+
+def language(make, seed):
+    """The language model ``make(seed)``, trained on a text of its own, and a batch."""
+    torch.manual_seed(seed)
+    text = markov_text(1000, 33)
+    return trained(make(seed), text[:, :-1], text[:, 1:])
+
+
+def lstm(width=64):
+    """How to make an LSTM."""
+    return lambda _seed: WordModel(NUM_WORDS, width)
+
+
+def transformer(divisor=2):
+    """How to make a transformer."""
+    return lambda seed: ClassesSecond(build("transformer", NUM_WORDS, divisor=divisor, seed=seed))
 
 
 def problem(name):
     """Trained network and batch; ResNet-20 and its images are read from ``EIGENCURVE_DATA``."""
-    torch.manual_seed(0)
     if name == "ResNet-20":
         return resnet20_problem(num_images=100)[::2]
-    text = markov_text(1000, 33)
-    return trained(
-        WordModel(NUM_WORDS, 64) if name == "LSTM" else ClassesSecond(build("transformer", NUM_WORDS, divisor=2)), text
-    )
+    return language(lstm() if name.endswith("LSTM") else transformer(), NETWORKS[name])
 
 
 def is_right(curve, reference):
@@ -311,7 +325,7 @@ def compare(name, model, batch):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", default=NETWORKS, help=f"networks: {', '.join(NETWORKS)}")
+    parser.add_argument("names", nargs="*", default=list(NETWORKS), help=f"networks: {', '.join(NETWORKS)}")
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()

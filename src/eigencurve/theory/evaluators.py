@@ -23,8 +23,8 @@ from eigencurve.theory.recursion import final_loss, loss_gradient
 # The blocks evaluator tunes scales on about 64 nodes, where the loss is flat, and ranks schedules on about 256.
 SCALE_CELLS, FINE_CELLS = 32, 128
 SCALE_TOLERANCE, FINE_TOLERANCE = 0.25, 0.02
-# Searches follow every step of shorter runs, which takes a few seconds.
-LONG_RUN = 50_000
+# Searches follow every step of shorter runs, which takes a few seconds; with momentum, steps take longer.
+LONG_RUN, LONG_RUN_WITH_MOMENTUM = 50_000, 10_000
 
 
 class Evaluator(Protocol):
@@ -131,7 +131,8 @@ class LongRunEvaluator(BlockEvaluator):
 
 def exact_evaluator(nodes: Nodes, total_steps: int) -> Evaluator:
     """The evaluator with exact losses that suits a run of ``total_steps``."""
-    return LongRunEvaluator(nodes) if total_steps > LONG_RUN else StepEvaluator(nodes)
+    longest = LONG_RUN_WITH_MOMENTUM if nodes.momentum else LONG_RUN
+    return LongRunEvaluator(nodes) if total_steps > longest else StepEvaluator(nodes)
 
 
 def _in_values(

@@ -208,8 +208,8 @@ class NoisyQuadratic:
     def search_best(self, total_steps: int, max_lr: float) -> Search:
         """The search of :meth:`optimal_schedule` with its full result: schedule, loss, certificate and status.
 
-        The loss of the result is exact. For more than 50,000 steps, the search itself works on blocks of steps. There
-        is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
+        The loss of the result is exact. For more than 50,000 steps, or 10,000 with momentum, the search itself works on
+        blocks of steps. There is no certificate with momentum: ``lower_bound`` and ``gap`` of the result are then None.
 
         Raises:
             ValueError: T < 1 or max_lr <= 0.
