@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+import eigencurve as ec
 from eigencurve._threads import on_one_blas_thread
 from eigencurve.forecast import LoggedRun, fit_runs
 from eigencurve.spectrum.quadrature import sharpen
+from eigencurve.theory import optimal
 
 
 def blas_threads():
@@ -29,15 +31,15 @@ def test_the_limit_ends_with_an_exception():
     assert blas_threads() == {2}
 
 
-def recorded(monkeypatch, name):
-    """Number of threads at each call of a function of numpy.linalg."""
-    seen, call = set(), getattr(np.linalg, name)
+def recorded(monkeypatch, name, module=np.linalg):
+    """Number of threads at each call of a function."""
+    seen, call = set(), getattr(module, name)
 
     def record(*args, **known):
         seen.update(blas_threads())
         return call(*args, **known)
 
-    monkeypatch.setattr(np.linalg, name, record)
+    monkeypatch.setattr(module, name, record)
     return seen
 
 
@@ -53,4 +55,10 @@ def test_fitting_uses_one_thread(monkeypatch):
     steps = np.arange(1, 401)
     rates = {"constant": np.full(400, 1e-3), "linear": 1e-3 * (1 - steps / 401)}
     fit_runs([LoggedRun(steps, 2 + 3 * steps**-0.5, schedule) for schedule in rates.values()])
+    assert seen == {1}
+
+
+def test_the_search_for_the_best_schedule_uses_one_thread(monkeypatch):
+    seen = recorded(monkeypatch, "minimize", optimal)
+    ec.NoisyQuadratic(ec.Spectrum([0.1, 1.0, 2.0], [3, 2, 1]), 1.0, 1.0).search_best(9, 0.5)
     assert seen == {1}

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from eigencurve._arrays import Array, IntArray
+from eigencurve._threads import on_one_blas_thread
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
@@ -72,6 +73,7 @@ class Search:
         return self.loss / self.lower_bound - 1
 
 
+@on_one_blas_thread
 def search(
     evaluator: Evaluator, spectrum: Spectrum, total_steps: int, max_lr: float, tolerance: float = EXACT
 ) -> Search:

@@ -6,6 +6,7 @@ from eigencurve.experiments.images.experiment import train_images
 from eigencurve.experiments.images.recommendation import RecommendationExperiment
 from eigencurve.experiments.images.spectra import estimate_on, operator_on
 from eigencurve.experiments.models.registry import build
+from eigencurve.experiments.training.devices import threads
 from eigencurve.experiments.training.schedules import through_points
 from eigencurve.hessian import estimate_noise, estimate_start
 from eigencurve.runs.store import Run
@@ -17,7 +18,8 @@ CHOSEN = settings(
 
 def test_it_is_the_plan_for_what_was_measured():
     images = data()
-    model, _ = train_images(images, CHOSEN, 3, {})
+    with threads(1):  # as the experiment has
+        model, _ = train_images(images, CHOSEN, 3, {})
     spectrum = estimate_on(model, images, CHOSEN, 3, None).spectrum
     (found,) = RecommendationExperiment(images, spectrum).run([Run(CHOSEN, 3)])
     operator = operator_on(model, images, CHOSEN)
