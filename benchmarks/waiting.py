@@ -9,7 +9,8 @@ bound: everything below it was tried and was wrong, or only one probe was tried.
 given the numbers of our own Lanczos runs, because all three re-orthogonalise; curvlinops does not, and is given those
 of the same recurrence without it, up to 4,000 steps. Times are processor seconds of one thread for whole calls: of
 ``estimate_spectrum``, and of the other packages' density functions with that number of steps, once for each of the n
-runs. Run it with ``make bench-peers``.
+runs. The second LSTM and the second transformer have other weights and another text; no constant of the package was
+chosen on them. Run it with ``make bench-peers``.
 
 The Lanczos runs of all probes are not timed and take an hour or two. They are kept in ``.waiting/``, so the benchmark
 resumes there, and a second call only measures times.
