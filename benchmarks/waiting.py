@@ -49,7 +49,7 @@ REFERENCE = 1000
 LONGEST_PROBES, LONG_PROBES, SHORT_PROBES = (99, 0), range(1, 4), range(100, 127)
 FOLLOWED = (*LONGEST_PROBES, *LONG_PROBES)
 LONG, SHORT = 400, (40, 200, 400)
-# Numbers of steps of the others' single runs, with and without re-orthogonalisation.
+# Largest numbers of steps of the others' single runs, with and without re-orthogonalisation.
 LONGEST, LONGEST_PLAIN, EVERY = 2000, 4000, 100
 NUM_WORDS, NUM_UPDATES = 100, 300
 # Seeds of the language models' weights, text and updates.
@@ -169,8 +169,8 @@ class LanczosRuns:
     The leading rows of a tridiagonal are that of a shorter run, so every probe needs only its longest run.
     """
 
-    def __init__(self, operator):
-        self.operator, self.stem = operator, operator.fingerprint()[:12]
+    def __init__(self, operator, longest):
+        self.operator, self.longest, self.stem = operator, longest, operator.fingerprint()[:12]
         product = operator(probe_of(operator, LONGEST_PROBES[0]))
         self.unused = product == 0
 
@@ -204,7 +204,7 @@ class LanczosRuns:
     def _ours(self, seed, num_steps):
         """Our run of a probe."""
         if seed in FOLLOWED:
-            length = LONGEST if seed in LONGEST_PROBES else LONG
+            length = self.longest if seed in LONGEST_PROBES else LONG
         else:
             length = next(one for one in SHORT if one >= num_steps)
         alphas, betas = self._coefficients(our_run, length, seed)
@@ -274,7 +274,7 @@ def others_counts(runs, ours, reference):
 
     The means of several runs are those of runs of 400 steps, or of as many as ours.
     """
-    single, is_enough = single_run(runs.whole(LONGEST_PROBES, LONGEST), reference)
+    single, is_enough = single_run(runs.whole(LONGEST_PROBES, runs.longest), reference)
     found = [(single, 1, single, is_enough)]
     for length, seeds in ((ours, (*FOLLOWED, *SHORT_PROBES)), (LONG, FOLLOWED)):
         # One run is not enough, or not for long: only means of several are of interest.
@@ -298,10 +298,10 @@ def twice_differentiable(model):
     torch._C._set_mkldnn_enabled(before)
 
 
-def compare(name, model, batch):
-    """Print the lines of one network."""
+def compare(name, model, batch, longest):
+    """Print the lines of one network, with single runs of the others of up to ``longest`` steps."""
     operator = HessianOperator(model, F.cross_entropy, batch)
-    runs = LanczosRuns(operator)
+    runs = LanczosRuns(operator, longest)
     settling = Settling(WEIGHT_DECAY, TOTAL_STEPS, operator.dtype, operator.dim)
     settling.num_unused = runs.num_unused
     reference = settling.curve(*runs.reference())
@@ -327,11 +327,12 @@ def compare(name, model, batch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(NETWORKS), help=f"networks: {', '.join(NETWORKS)}")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="steps of the others' longest single runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
     keep_freed_memory()
     for name in options.names:
-        compare(name, *problem(name))
+        compare(name, *problem(name), options.longest)
 
 
 if __name__ == "__main__":
