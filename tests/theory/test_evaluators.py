@@ -14,7 +14,7 @@ from eigencurve.theory.evaluators import (
     LongRunEvaluator,
     StepEvaluator,
     exact_evaluator,
-)  # fmt: skip
+)
 from eigencurve.theory.optimal import LEVELS, knots_for, search
 from eigencurve.theory.tuning import GRID, tune
 
@@ -91,8 +91,7 @@ def test_both_searches_agree_with_momentum(spectrum, noise, T, nesterov):
 def test_both_searches_agree_if_the_noise_follows_the_rate(spectrum, noise, T, power):
     q = ec.NoisyQuadratic(spectrum, noise, 1.0, noise_power=power)
     steps, blocks = losses_of_both(q, T, q.stable_rate)
-    # There are minima within 5e-5 of each other; in which of them a search ends depends on rounding.
-    assert_allclose(blocks, steps, rtol=1e-7 if LEVELS[-1] >= T else 1e-4)
+    assert_allclose(blocks, steps, rtol=1e-7 if LEVELS[-1] >= T else 2e-5)
     assert q.lower_bound(T, q.stable_rate) <= steps
 
 
@@ -182,8 +181,8 @@ def test_the_search_of_a_long_run_is_exact_at_its_end(noise, momentum):
     q = ec.NoisyQuadratic(LAW, noise, 1.0, momentum=momentum)
     steps, long_run = (search(kind(q.nodes), LAW, 3000, q.stable_rate) for kind in (StepEvaluator, LongRunEvaluator))
     assert_allclose(long_run.loss, q.expected_loss(long_run.schedule), rtol=1e-13)
-    # With momentum there are minima within 0.2 % of each other; in which of them a search ends depends on rounding.
-    assert long_run.loss < steps.loss * (1 + (2e-3 if momentum else 1e-4))
+    # With momentum there are minima within 0.03 % of each other; in which of them a search ends depends on rounding.
+    assert long_run.loss < steps.loss * (1 + (5e-4 if momentum else 1e-4))
 
 
 @pytest.mark.parametrize(("momentum", "longest"), [(0.0, LONG_RUN), (0.9, LONG_RUN_WITH_MOMENTUM)])

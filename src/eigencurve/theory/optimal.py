@@ -31,7 +31,7 @@ LBFGS = {"maxcor": 30, "gtol": 1e-9}
 # than with EXACT, after a quarter of the time (with momentum, on the spectra of the zoo).
 EXACT, QUICK = 1e-12, 1e-7
 # If steps times nodes is at most this, the search starts from several schedules: short runs can have a second minimum.
-CHEAP = 1 << 18
+CHEAP = 1 << 19
 NUM_STARTS = 3
 # Above this multiple of the initial loss the line search has to step back; L-BFGS cannot handle infinity.
 DIVERGED = 1e6
