@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
@@ -48,7 +49,14 @@ class Curve:
     log_ratio: float
 
 
-def curve_of(run: LoggedRun, reference: float, travel: float, spread: float, unit: float = 1.0) -> Curve:
+def curve_of(
+    run: LoggedRun,
+    reference: float,
+    travel: float,
+    spread: float,
+    unit: float = 1.0,
+    rows: NDArray[np.bool_] | None = None,
+) -> Curve:
     """The points of ``run`` that are fitted, with their standard deviations.
 
     Args:
@@ -57,9 +65,12 @@ def curve_of(run: LoggedRun, reference: float, travel: float, spread: float, uni
         travel: Sum of the relative rates of the longest run.
         spread: Fall of the losses, in units of ``unit``.
         unit: Unit of the fitted losses.
+        rows: Which rows to use; by default all.
     """
     moved = np.concatenate(([0.0], np.cumsum(run.rates))) / reference
     used = moved[run.steps] >= SKIPPED * travel
+    if rows is not None:
+        used &= rows
     steps, losses = run.steps[used], run.losses[used] / unit
     if len(losses) < 3:
         name = f" {run.name!r}" if run.name else ""

@@ -21,7 +21,7 @@ from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, res
 from eigencurve.forecast.outlook import FittedRuns, Member
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.forecast.same_loss import require_same_loss
-from eigencurve.forecast.soundness import require_sound
+from eigencurve.forecast.soundness import own_rows, require_sound
 
 # The exponents γ that are tried, and their prior: its centre and width.
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -79,7 +79,7 @@ def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:
     fall = _fall(runs)
     unit = 2.0 ** round(math.log2(fall))  # so that the size of the losses does not matter
     law = Law(grid_for(travel), travel, fall / unit)
-    curves = [curve_of(run, reference, travel, law.spread, unit) for run in runs]
+    curves = [curve_of(run, reference, travel, law.spread, unit, own_rows(run, runs)) for run in runs]
     members = _members(law, curves, gammas, reference)
     misfit = _misfit(law, curves, members, reference)
     return FittedRuns(law, reference, members, logged_range(runs, reference), misfit).in_unit(unit)

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from eigencurve import _check
@@ -28,6 +29,8 @@ CLIMB, SAME_RATE = 0.5, 1.05
 CLEAR = 4.0
 # Two losses are equal if they differ by less than this fraction of the range of their runs.
 EQUAL = 1e-4
+# A run decays if its rate falls below this fraction of its peak.
+DECAYED = 0.9
 
 
 def require_sound(runs: Sequence[LoggedRun]) -> None:
@@ -113,18 +116,33 @@ def _require_fall(run: LoggedRun, name: str) -> None:
         _refuse("runs whose loss falls", found, remedy)
 
 
-def _require_distinct(one: LoggedRun, other: LoggedRun, pair: str) -> None:
-    """Refuse two runs if one contains all rows of the other: a repeated file, a copy, or the beginning of a run.
+def own_rows(run: LoggedRun, runs: Sequence[LoggedRun]) -> NDArray[np.bool_]:
+    """Which rows of ``run`` no other run begins with: the rows that a branch shares with its trunk count once."""
+    trunks = [other for other in runs if len(other) < len(run) and contains(run, other)]
+    return np.asarray(~np.isin(run.steps, np.concatenate([[-1], *(trunk.steps for trunk in trunks)])))
 
-    Branches of one checkpoint share their first rows, but each has rows of its own.
-    """
-    _, mine, theirs = np.intersect1d(one.steps, other.steps, assume_unique=True, return_indices=True)
-    if len(mine) < min(len(one), len(other)):
-        return
-    limit = EQUAL * min(loss_range(one.losses), loss_range(other.losses))
-    if (np.abs(one.losses[mine] - other.losses[theirs]) <= limit).all():
-        found = f"{len(mine):,} equal rows in {pair}"
+
+def contains(run: LoggedRun, other: LoggedRun) -> bool:
+    """Whether ``run`` has all rows of ``other``: a copy, one with fewer rows, or the beginning of the same run."""
+    _, mine, theirs = np.intersect1d(run.steps, other.steps, assume_unique=True, return_indices=True)
+    if len(theirs) < len(other):
+        return False
+    limit = EQUAL * min(loss_range(run.losses), loss_range(other.losses))
+    return bool((np.abs(run.losses[mine] - other.losses[theirs]) <= limit).all())
+
+
+def _require_distinct(one: LoggedRun, other: LoggedRun, pair: str) -> None:
+    """Refuse two runs if one has all rows of the other, unless it is a branch that decays and the other is its trunk."""
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    if contains(longer, shorter) and not (_decays(longer) and not _decays(shorter)):
+        found = f"{len(shorter):,} equal rows in {pair}"
         _refuse("different runs", found, "They are one run, which must count once: leave one of them out.")
+
+
+def _decays(run: LoggedRun) -> bool:
+    """Whether the rate falls below 90 % of its peak."""
+    rates = run.rates[: run.steps[-1]]
+    return bool(rates[int(np.argmax(rates)) :].min() < DECAYED * rates.max())
 
 
 def _refuse(constraint: str, found: str, remedy: str) -> NoReturn:
