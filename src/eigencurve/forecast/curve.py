@@ -75,22 +75,19 @@ def curve_of(
     if len(losses) < 3:
         name = f" {run.name!r}" if run.name else ""
         _check.refuse("fit_runs", "runs", f"longer: run{name} ends within the first 1 % of the longest", len(run))
-    losses, variances = _limited(losses, spread)
-    counts = np.ones(len(losses))
-    sampling = np.full(len(losses), sampling_variance(losses))
-    middle = int(steps[len(steps) // 2])
-    if len(losses) > MOST_POINTS:
-        starts = block_starts(steps, moved, run.rates)
-        counts = np.diff(np.append(starts, len(steps)))
-        steps = _averaged(steps.astype(np.float64), starts, counts).round().astype(np.int64)
-        losses, variances, sampling = (_averaged(values, starts, counts) for values in (losses, variances, sampling))
+    starts, middle = block_starts(steps, moved, run.rates), int(steps[len(steps) // 2])
+    sampling, counts = sampling_variance(losses), np.diff(np.append(starts, len(steps)))
+    at = _averaged(steps.astype(np.float64), starts, counts).round().astype(np.int64)
+    # The variances follow from averages: those of single rows would favour the rows whose noise is low.
+    variances = sampling + _model_variance(_averaged(without_spikes(losses), starts, counts), spread, len(losses))
+    means = _averaged(limited(losses, np.repeat(np.sqrt(variances), counts)), starts, counts)
     deviations = np.sqrt(variances / counts)
     ratio = math.log(run.peak_lr / reference)
-    return Curve(run, steps, frozen(losses), frozen(deviations), frozen(sampling / counts), middle, ratio)
+    return Curve(run, at, frozen(means), frozen(deviations), frozen(sampling / counts), middle, ratio)
 
 
 def block_starts(steps: IntArray, moved: Array, rates: Array) -> IntArray:
-    """The first row of every block of rows whose losses are averaged.
+    """The first row of every block of rows whose losses are averaged; every row, if there are few.
 
     A third of the blocks are spaced evenly over the rows, a third over the logarithm of the sum of the rates, because
     the loss falls fast at the start, and a third over the changes of the rate.
@@ -100,6 +97,8 @@ def block_starts(steps: IntArray, moved: Array, rates: Array) -> IntArray:
         moved: Sum of the rates before every step.
         rates: Rate of every step.
     """
+    if len(steps) <= MOST_POINTS:
+        return np.arange(len(steps))
     changes = np.concatenate(([0.0, 0.0], np.cumsum(np.abs(np.diff(rates)))))
     parts = (np.arange(len(steps), dtype=np.float64), np.log(moved[steps]), changes[steps])
     place = np.sum([(part - part[0]) / max(part[-1] - part[0], np.finfo(np.float64).tiny) for part in parts], axis=0)
@@ -116,14 +115,16 @@ def without_spikes(losses: Array) -> Array:
     return np.where(spikes, smooth, losses)
 
 
-def _limited(losses: Array, spread: float) -> tuple[Array, Array]:
-    """The losses, with spikes moved to within 4 standard deviations of their neighbours, and the variance of each."""
-    calm = without_spikes(losses)
-    timing = TIMING * math.exp(EXPONENT[0]) * (calm - calm.min() + 0.3 * spread)
-    model = (MISFIT * spread) ** 2 + timing**2
-    variances = sampling_variance(losses) + model * max(len(losses) / INDEPENDENT, 1.0)
-    most = OUTLIER * np.sqrt(variances)
-    return np.where(calm == losses, losses, np.clip(losses, calm - most, calm + most)), variances
+def limited(losses: Array, deviations: Array) -> Array:
+    """The losses, with spikes moved to within 4 standard deviations of their neighbours."""
+    calm, most = without_spikes(losses), OUTLIER * deviations
+    return np.where(calm == losses, losses, np.clip(losses, calm - most, calm + most))
+
+
+def _model_variance(losses: Array, spread: float, num_rows: int) -> Array:
+    """The variance of the model's own error at every point, for each of the rows of a run."""
+    timing = TIMING * math.exp(EXPONENT[0]) * (losses - losses.min() + 0.3 * spread)
+    return ((MISFIT * spread) ** 2 + timing**2) * max(num_rows / INDEPENDENT, 1.0)
 
 
 def _averaged(values: Array, starts: IntArray, counts: Array | IntArray) -> Array:
