@@ -65,6 +65,14 @@ def test_bad_requests(sources, options, message):
         ec.plan(*sources, **options)
 
 
+@pytest.mark.parametrize("rate", [1e9, 1.0, 1e-9])
+@pytest.mark.parametrize("option", ["lr", "max_lr"])
+def test_a_rate_far_from_the_logged_ones_is_refused(rate, option):
+    limits = rf"plan: '{option}' must be from 0.0001 to 0.1, because the logged peak rate is 0.01, got {rate}"
+    with pytest.raises(ValueError, match=limits + ". Log a run near that rate first"):
+        ec.plan(*three_runs(), total_steps=2000, **{option: rate})
+
+
 def test_a_source_of_no_known_kind():
     with pytest.raises(TypeError, match="'sources' must be a spectrum"):
         ec.plan(3.0, total_steps=100)

@@ -169,7 +169,7 @@ class Forecast:
         """
         logged = self.fitted.logged
         steps = _check.whole("best_schedule", "total_steps", total_steps, minimum=2)
-        rate = logged.highest_peak if max_lr is None else _check.positive("best_schedule", "max_lr", max_lr)
+        rate = logged.highest_peak if max_lr is None else logged.require_near("best_schedule", "max_lr", max_lr)
         usual = logged.warmup_for(steps)
         rise = usual if warmup_steps is None else _check.whole("best_schedule", "warmup_steps", warmup_steps, 0)
         if rise >= steps:

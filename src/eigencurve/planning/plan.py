@@ -93,7 +93,7 @@ def plan(
     if are_logs(sources):
         _require_one_rate(lr, max_lr)
         forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
-        return plan_from_forecast(forecast, steps, optimizer, max_lr if rate is None else rate, rise)
+        return plan_from_forecast(forecast, steps, optimizer, _peak_rate(forecast, lr, max_lr), rise)
     if len(sources) > 1:
         remedy = "Pass several logs, or one spectrum."
         _check.refuse("plan", "sources", "one spectrum", f"{len(sources)} sources", remedy)
@@ -166,6 +166,12 @@ def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:
     known_noise = noise if isinstance(noise, NoiseEstimate) else subject.noise
     known_start = start if isinstance(start, StartEstimate) else subject.start
     return replace(subject, noise=known_noise, start=known_start)
+
+
+def _peak_rate(forecast: Forecast, lr: float | None, max_lr: float | None) -> float | None:
+    """The peak rate that was asked for, if it is near the logged ones."""
+    argument, rate = ("max_lr", max_lr) if lr is None else ("lr", lr)
+    return None if rate is None else forecast.fitted.logged.require_near("plan", argument, rate)
 
 
 def _require_one_rate(lr: float | None, max_lr: float | None) -> None:
