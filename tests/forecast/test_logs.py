@@ -134,6 +134,53 @@ def test_a_resumed_run_replaces_what_it_overlaps(written):
     assert_array_equal(run.losses, [*LOSSES[:8], 9, 9, 9, 9])
 
 
+def test_a_stray_row_does_not_pass_for_a_resumed_run(written):
+    text = "step,lr,loss\n" + "".join(f"{s},0.1,{2 + 1 / s:.4f}\n" for s in range(10, 2001, 10))
+    path = written(text + "110,0.1,2.01\n")
+    match = (
+        r"line 202 goes back from step 2000 to 110, and no later row replaces 189 of the 200 steps. If that row does"
+    )
+    with pytest.raises(ValueError, match=match):
+        load_run(path, resumed=True)
+    lines = text.splitlines(keepends=True)
+    path = written("".join([*lines[:101], "910,0.1,2.0\n", *lines[101:]]))
+    with pytest.warns(
+        UserWarning, match=r"line 102 goes back from step 1000 to 910, and no later row replaces 9 of the"
+    ):
+        run = load_run(path, resumed=True)
+    assert len(run) == 191
+
+
+LAST = "{},0.1,2.3456"
+
+
+@pytest.mark.parametrize("cut", range(1, len(LAST.format(210))))
+def test_a_last_line_that_is_cut_is_left_out(written, cut):
+    text = "step,lr,loss\n" + "".join(LAST.format(s) + "\n" for s in range(0, 201, 10)) + LAST.format(210)
+    path = written(text[:-cut])
+    with pytest.warns(UserWarning, match=r"line 23 has no line end, so it may be cut .* end the file with a newline"):
+        run = load_run(path)
+    assert_array_equal(run.losses, [2.3456] * 21)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_last_line_that_is_complete_counts_without_its_line_end(written):
+    assert_array_equal(load_run(written(rows()[:-1])).steps, STEPS)
+    text = "step,lr,loss\r\n" + "".join(LAST.format(s) + "\r\n" for s in range(0, 201, 10))
+    assert len(load_run(written(text[:-1]))) == 21  # between \r and \n
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 20])
+def test_a_last_entry_that_is_cut_is_left_out(written, cut):
+    entries = [json.dumps({"step": s, "lr": 0.1, "loss": 2.3456}) for s in range(0, 210, 10)]
+    path = written("\n".join(entries)[:-cut], "log.jsonl")
+    with pytest.warns(UserWarning, match=r"line 21 has no line end, so it may be cut"):
+        assert len(load_run(path)) == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(load_run(written("\n".join(entries), "log.jsonl"))) == 21
+
+
 def test_the_last_step(written):
     lines = rows().splitlines(keepends=True)
     path = written("".join(lines) + "".join(f"{s},0.01,nan\n" for s in (210, 220)))

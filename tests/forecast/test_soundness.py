@@ -34,7 +34,9 @@ def end(runs, schedule=WSD):
 def test_a_loss_that_cannot_be_meant_is_refused_with_its_step(place, value):
     one, *others = three_runs(deviation=0.01)
     step = f"{one.steps[place]:,}"
-    with pytest.raises(ValueError, match=rf"got {re.escape(f'{value:.4g}')} at step {step} of 'constant'.*Remove that row"):
+    with pytest.raises(
+        ValueError, match=rf"got {re.escape(f'{value:.4g}')} at step {step} of 'constant'.*Remove that row"
+    ):
         fit_runs([changed(one, place, value), *others])
 
 
@@ -70,7 +72,9 @@ def test_the_size_of_the_losses_does_not_matter(power):
 @pytest.mark.parametrize("power", [-300, -100, 100, 300])
 def test_losses_of_an_absurd_size_are_refused(power):
     scaled = [with_losses(run, run.losses * 10.0**power) for run in three_runs()]
-    with pytest.raises(ValueError, match=r"'runs' must be losses between 1e-30 and 1e\+30, got losses up to .* in 'con"):
+    with pytest.raises(
+        ValueError, match=r"'runs' must be losses between 1e-30 and 1e\+30, got losses up to .* in 'con"
+    ):
         fit_runs(scaled)
 
 

@@ -27,6 +27,8 @@ EVENTS = "*tfevents*"
 FOLDER_FILES = ("metrics.csv", "trainer_state.json")
 # A repeated step whose losses differ by less than this fraction is one evaluation that was logged twice.
 SAME_LOSS = 0.01
+# A resumed run that loses more than this fraction of its steps is not one.
+MOST_LOST = 0.5
 
 
 def load_run(
@@ -79,7 +81,8 @@ def load_run(
             or there are fewer than 8 losses. The message names the line and the remedy.
 
     Warns:
-        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed.
+        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last line may
+            be cut and is left out, or a resumed run does not replace all rows that it goes back over.
     """
     source = Path(path)
     if warmup_steps is not None:
@@ -90,11 +93,13 @@ def load_run(
     log = _read(source, lambda column: column.lower() in asked or is_loss(column) or is_rate(column), run, resumed)
     metric = _loss_name(source, log, loss)
     steps, losses = _losses(source, log, metric, resumed, last_step)
+    doubts = [*log.notes, *(_not_replaced(source, log, metric) if resumed else ())]
     if schedule is None:
         rates = _rates(source, log, _rate_name(source, log, lr), resumed)
-        schedule, doubts = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
-        for doubt in doubts:
-            warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
+        schedule, open_rates = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
+        doubts += open_rates
+    for doubt in doubts:
+        warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
     return LoggedRun(steps, losses, schedule, name=_name(source, log) if name is None else name, metric=metric)
 
 
@@ -215,9 +220,7 @@ def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
         place = int(np.argmin(column.steps))
         refuse_log(path, f"{log.row} {column.rows[place]} has the step {column.steps[place]}, but steps begin at 0")
     if resumed:
-        # The last row of each step and of those above it: a suffix minimum.
-        later = np.minimum.accumulate(np.append(column.steps, np.iinfo(np.int64).max)[::-1])[::-1][1:]
-        return _taken(column, column.steps < later)
+        return _taken(column, _last_rows(column.steps))
     steps, values = column.steps, column.values
     back = np.flatnonzero(np.diff(steps) < 0)
     remedy = "If two runs are mixed, split the file; if a resumed run overlaps its log, pass resumed=True."
@@ -235,6 +238,31 @@ def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
         pair = f"{values[place]:.6g} and {values[place + 1]:.6g}"
         refuse_log(path, f"{name!r} is both {pair} at step {steps[place]} ({log.row} {column.rows[place + 1]})", remedy)
     return _taken(column, np.append(~repeated, True))
+
+
+def _last_rows(steps: IntArray) -> NDArray[np.bool_]:
+    """The last row of each step and of those above it: the rows below the minimum of all later ones."""
+    later = np.minimum.accumulate(np.append(steps, np.iinfo(np.int64).max)[::-1])[::-1][1:]
+    return np.asarray(steps < later)
+
+
+def _not_replaced(path: Path, log: Log, name: str) -> list[str]:
+    """A sentence if going back leaves out steps that no later row replaces; refuses a log that loses most of them."""
+    column = log.columns[name]
+    steps, highest = column.steps, np.maximum.accumulate(column.steps)
+    count = len(np.unique(steps))
+    lost = count - int(_last_rows(steps).sum())
+    if not lost:
+        return []
+    place = int(np.argmax(highest[:-1] - steps[1:]))
+    found = (
+        f"{log.row} {column.rows[place + 1]} goes back from step {highest[place]} to {steps[place + 1]}, and no later "
+        f"row replaces {lost:,} of the {count:,} steps"
+    )
+    remedy = "If that row does not belong to the run, remove it."
+    if lost > MOST_LOST * count:
+        refuse_log(path, found, f"{remedy} If the run was resumed from there, pass the rows before it as a log.")
+    return [f"{found}, which are left out. {remedy}"]
 
 
 def _taken(column: Column, mask: NDArray[np.bool_]) -> Column:
