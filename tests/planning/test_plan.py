@@ -45,6 +45,21 @@ def test_logged_runs_and_their_files(tmp_path):
     assert ec.plan(fit_runs(runs), total_steps=2000).name == ec.plan(*runs, total_steps=2000).name
 
 
+def test_a_log_is_known_by_its_content(tmp_path):
+    runs = three_runs()
+    files = [csv(tmp_path / f"{run.name}.csv", run) for run in runs]
+    renamed = [file.rename(tmp_path / name) for file, name in zip(files, ("a.json", "b.txt", "c.csv"), strict=True)]
+    assert ec.plan(*renamed, total_steps=2000).name == ec.plan(*runs, total_steps=2000).name
+
+
+def test_logs_and_a_spectrum_together_are_refused_by_name(tmp_path):
+    file = csv(tmp_path / "run.csv", three_runs()[0])
+    ec.save_spectrum(ec.Spectrum([0.01, 0.1, 1.0], [5, 3, 1]), tmp_path / "mine.npz")
+    match = r"plan: 'sources' must be logs of runs, or one spectrum, got the log .*run.csv.* and .*mine.npz.*, which is"
+    with pytest.raises(ValueError, match=match):
+        ec.plan(file, tmp_path / "mine.npz", total_steps=2000)
+
+
 @pytest.mark.parametrize(
     ("sources", "options", "message"),
     [

@@ -70,7 +70,8 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     whole = _fit(chosen, exponents)
     enough = [group for group in groups if logged_range(group, whole.reference).has_contrast]
     at_one_peak = [_fit(group, exponents) for group in enough] if len(groups) > 1 else []
-    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak))
+    metric = ", ".join(dict.fromkeys(run.metric for run in chosen if run.metric))
+    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak), metric)
 
 
 def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:

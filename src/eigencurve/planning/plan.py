@@ -11,6 +11,7 @@ from typing import Any
 from eigencurve import _check
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.formats.recognise import is_log
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.planning.answer import Plan
@@ -27,8 +28,6 @@ from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO
-
-SPECTRUM_SUFFIXES = (".npz", ".json", ".txt")
 
 
 def plan(
@@ -117,8 +116,13 @@ def plan(
 
 
 def are_logs(sources: Sequence[Any]) -> bool:
-    """Whether all of ``sources`` are logged runs, or paths of their logs."""
-    return all(_is_run(source) for source in sources)
+    """Whether all of ``sources`` are logged runs, or paths of their logs; refuses a mixture."""
+    runs = [_is_run(source) for source in sources]
+    if any(runs) and not all(runs):
+        log, other = (_check.shown(sources[runs.index(kind)]) for kind in (True, False))
+        kinds = f"the log {log} and {other}, which is none"
+        raise ValueError(f"plan: 'sources' must be logs of runs, or one spectrum, got {kinds}. Plan from one kind.")
+    return all(runs)
 
 
 def is_operator(source: Any) -> bool:
@@ -134,7 +138,7 @@ def _is_run(source: Any) -> bool:
     path = Path(source)
     if not path.suffix and not path.exists():  # a wrong name of the zoo
         return False
-    return path.is_dir() or path.name == "trainer_state.json" or path.suffix not in SPECTRUM_SUFFIXES
+    return is_log(path)
 
 
 def _run(source: Any) -> LoggedRun:
