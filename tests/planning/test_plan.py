@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.reference.forecast import three_runs
+from tests.reference.forecast import three_runs, true_losses
 
 import eigencurve as ec
-from eigencurve.forecast import fit_runs
+from eigencurve.forecast import fit_runs, load_run
 from eigencurve.hessian import estimate_noise, estimate_spectrum
 
 
@@ -58,6 +58,24 @@ def test_logs_and_a_spectrum_together_are_refused_by_name(tmp_path):
     match = r"plan: 'sources' must be logs of runs, or one spectrum, got the log .*run.csv.* and .*mine.npz.*, which is"
     with pytest.raises(ValueError, match=match):
         ec.plan(file, tmp_path / "mine.npz", total_steps=2000)
+
+
+@pytest.mark.parametrize("rise", [5, 9, 25])
+@pytest.mark.parametrize("first", [0, 9, 10])
+@pytest.mark.filterwarnings("ignore:load_run")
+def test_the_verdict_does_not_depend_on_a_warmup_that_the_log_hides(tmp_path, rise, first):
+    """Rows every ten steps, and a warmup as in PyTorch, whose first rate is 0."""
+    t, total = np.arange(1000), 1000
+    runs = []
+    for name, after in (("constant", np.ones(total)), ("cosine", (1 + np.cos(np.pi * t / total)) / 2)):
+        rates, steps = 0.01 * np.minimum(t / rise, after), np.arange(first, total, 10)
+        losses = true_losses(rates, steps)
+        rows = [f"{s},{rates[s]:.9g},{loss:.5f}" for s, loss in zip(steps.tolist(), losses.tolist(), strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["step,lr,loss", *rows]) + "\n")
+        runs.append(tmp_path / f"{name}.csv")
+    found = ec.plan(*runs, total_steps=1000)
+    told = ec.plan(*(load_run(run, warmup_steps=rise) for run in runs), total_steps=1000, warmup_steps=rise)
+    assert found.name == told.name
 
 
 @pytest.mark.parametrize(

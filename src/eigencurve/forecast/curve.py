@@ -112,19 +112,19 @@ def without_spikes(losses: Array) -> Array:
     limit = OUTLIER * math.sqrt(sampling_variance(losses)) + 0.1 * float(np.ptp(smooth))
     spikes = np.abs(losses - smooth) > limit
     spikes[:REACH] = False
-    return np.where(spikes, smooth, losses)
+    return np.asarray(np.where(spikes, smooth, losses))
 
 
 def limited(losses: Array, deviations: Array) -> Array:
     """The losses, with spikes moved to within 4 standard deviations of their neighbours."""
     calm, most = without_spikes(losses), OUTLIER * deviations
-    return np.where(calm == losses, losses, np.clip(losses, calm - most, calm + most))
+    return np.asarray(np.where(calm == losses, losses, np.clip(losses, calm - most, calm + most)))
 
 
 def _model_variance(losses: Array, spread: float, num_rows: int) -> Array:
     """The variance of the model's own error at every point, for each of the rows of a run."""
     timing = TIMING * math.exp(EXPONENT[0]) * (losses - losses.min() + 0.3 * spread)
-    return ((MISFIT * spread) ** 2 + timing**2) * max(num_rows / INDEPENDENT, 1.0)
+    return np.asarray(((MISFIT * spread) ** 2 + timing**2) * max(num_rows / INDEPENDENT, 1.0))
 
 
 def _averaged(values: Array, starts: IntArray, counts: Array | IntArray) -> Array:

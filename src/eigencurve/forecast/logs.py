@@ -83,8 +83,8 @@ def load_run(
             or there are fewer than 8 losses. The message names the line and the remedy.
 
     Warns:
-        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last line may
-            be cut and is left out, or a resumed run does not replace all rows that it goes back over.
+        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last line
+            may be cut and is left out, or a resumed run does not replace all rows that it goes back over.
     """
     source = Path(path)
     if warmup_steps is not None:

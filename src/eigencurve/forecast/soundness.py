@@ -132,7 +132,7 @@ def contains(run: LoggedRun, other: LoggedRun) -> bool:
 
 
 def _require_distinct(one: LoggedRun, other: LoggedRun, pair: str) -> None:
-    """Refuse two runs if one has all rows of the other, unless it is a branch that decays and the other is its trunk."""
+    """Refuse two runs if one has all rows of the other, unless it is a branch that decays, and the other its trunk."""
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     if contains(longer, shorter) and not (_decays(longer) and not _decays(shorter)):
         found = f"{len(shorter):,} equal rows in {pair}"

@@ -65,13 +65,13 @@ def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, re
 
 
 def without_open_line(text: str) -> tuple[str, str]:
-    """The text without a last line that may be cut, and that line.
+    r"""The text without a last line that may be cut, and that line.
 
     A line without a line end is complete if its last number has as many decimals as the longest of the lines before.
 
-    >>> without_open_line("step,loss\\n1,2.34\\n2,2.31\\n3,2.2")
-    ('step,loss\\n1,2.34\\n2,2.31\\n', '3,2.2')
-    >>> without_open_line("step,loss\\n1,2.34\\n2,2.31\\n3,2.29")[1]
+    >>> without_open_line("step,loss\n1,2.34\n2,2.31\n3,2.2")
+    ('step,loss\n1,2.34\n2,2.31\n', '3,2.2')
+    >>> without_open_line("step,loss\n1,2.34\n2,2.31\n3,2.29")[1]
     ''
     """
     place = max(text.rfind("\n"), text.rfind("\r")) + 1
