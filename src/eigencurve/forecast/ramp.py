@@ -103,7 +103,7 @@ def _crossing(knots: Array, rates: Array, before: int) -> Ramp | None:
     inside: list[float] = [float(end) for end in ends if base - 0.5 <= end <= place + 0.5]
     if not inside:
         return None
-    end = float(round(min(inside, key=lambda step: abs(step - float(round(step))) > WHOLE)))
+    end = float(np.rint(min(inside, key=lambda step: abs(step - float(np.rint(step))) > WHOLE)))
     if not base < end < place:
         return None
     return Ramp(
