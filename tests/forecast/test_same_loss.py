@@ -12,7 +12,7 @@ CURVE = 2 + np.exp(-STEPS / 40)
 
 def test_steps_that_count_epochs_are_refused():
     one, other, _ = three_runs()
-    epochs = LoggedRun(other.steps // 20, other.losses, ec.constant(100, 0.01), "epochs")
+    epochs = LoggedRun(other.steps // 20, other.losses, ec.constant(100, 0.0103), "epochs")
     match = r"in 'constant' and 'epochs', after the same sum of learning rates. Check that the steps of both logs count"
     with pytest.raises(ValueError, match=match):
         require_same_loss([one, epochs])
