@@ -39,7 +39,7 @@ def test_logs(logs):
 
 
 def trainer_state(run_, last):
-    """What transformers writes: the rate of the last update, a training loss, and now and then that of the evaluation."""
+    """What transformers writes: the rate of the last update, a training loss, and at times that of the evaluation."""
     pairs = [(int(step), float(loss)) for step, loss in zip(run_.steps, run_.losses, strict=True) if step <= last]
     history = [{"step": step, "learning_rate": float(run_.rates[step - 1]), "loss": loss + 0.1} for step, loss in pairs]
     history += [{"step": step, "eval_loss": loss} for step, loss in pairs[::2]]
@@ -71,7 +71,7 @@ def test_the_output_folder_of_transformers_and_the_loss_of_its_evaluation(here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run.npz"], r"error: plan: 'sources' must be logs of runs, or one spectrum, got the log 'constant.csv' and"),
+        (["run.npz"], r"error: [SOURCE]... must be logs of runs, or one spectrum, got the log 'constant.csv' and"),
         (
             ["--lr", "1e9"],
             r"error: --lr must be from 0.0001 to 0.1, because the logged peak rate is 0.01, got 1000000000",
