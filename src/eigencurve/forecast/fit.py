@@ -21,7 +21,7 @@ from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, res
 from eigencurve.forecast.outlook import FittedRuns, Member
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.forecast.same_loss import require_same_loss
-from eigencurve.forecast.soundness import own_rows, require_sound
+from eigencurve.forecast.soundness import own_rows, require_distinct, require_sound
 
 # The exponents γ that are tried, and their prior: its centre and width.
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -179,6 +179,7 @@ def _runs(runs: Any) -> list[LoggedRun]:
         raise TypeError(_check.sentence("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run."))
     require_sound(chosen)
     require_same_loss(chosen)
+    require_distinct(chosen)
     return chosen
 
 

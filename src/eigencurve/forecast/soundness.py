@@ -37,16 +37,24 @@ def require_sound(runs: Sequence[LoggedRun]) -> None:
     """Refuse losses from which no forecast can follow.
 
     Raises:
-        ValueError: A loss is far from its neighbours, all losses of a run are equal, too small or too large, a run ends
-            higher than it began or climbs back by half of its fall, or two runs have the same losses.
+        ValueError: A loss is far from its neighbours, all losses of a run are equal, too small or too large, or a run
+            ends higher than it began or climbs back by half of its fall.
     """
     for place, run in enumerate(runs, start=1):
         name = called(run, place)
         _require_tame(run, name)
         _require_size(run, name)
         _require_fall(run, name)
+
+
+def require_distinct(runs: Sequence[LoggedRun]) -> None:
+    """Refuse two runs if one has all rows of the other, unless it is a branch that decays, and the other its trunk.
+
+    Raises:
+        ValueError: Two runs have the same losses.
+    """
     for (place, one), (second, other) in combinations(enumerate(runs, start=1), 2):
-        _require_distinct(one, other, f"{called(one, place)} and {called(other, second)}")
+        _require_two(one, other, f"{called(one, place)} and {called(other, second)}")
 
 
 def called(run: LoggedRun, place: int) -> str:
@@ -131,8 +139,7 @@ def contains(run: LoggedRun, other: LoggedRun) -> bool:
     return bool((np.abs(run.losses[mine] - other.losses[theirs]) <= limit).all())
 
 
-def _require_distinct(one: LoggedRun, other: LoggedRun, pair: str) -> None:
-    """Refuse two runs if one has all rows of the other, unless it is a branch that decays, and the other its trunk."""
+def _require_two(one: LoggedRun, other: LoggedRun, pair: str) -> None:
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     if contains(longer, shorter) and not (_decays(longer) and not _decays(shorter)):
         found = f"{len(shorter):,} equal rows in {pair}"
