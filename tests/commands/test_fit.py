@@ -60,7 +60,7 @@ def test_several_runs_of_one_file(here):
 
 def test_errors_name_the_options_and_nothing_is_written(here):
     head, *rows = log_text(COSINE).splitlines()
-    (here / "two.csv").write_text("\n".join([f"{head},train_loss", *(f"{row},1.0" for row in rows)]) + "\n")
+    (here / "two.csv").write_text("\n".join([f"{head},test_loss", *(f"{row},1.0" for row in rows)]) + "\n")
     (here / "back.csv").write_text("\n".join([head, *rows, *rows[50:]]) + "\n")
     before = sorted(here.iterdir())
     outputs = ("-o", "best.json", "--report", "page.html")

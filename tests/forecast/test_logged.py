@@ -88,3 +88,11 @@ def test_it_reads_files_from_before_slow_decays_were_recorded():
     covered = logged_range(three_runs(), 0.01)
     earlier = {name: value for name, value in covered.to_dict().items() if name != "slowest_decay"}
     assert Logged.from_dict(earlier) == covered
+
+
+def test_a_rate_far_from_the_logged_ones_is_refused():
+    runs = logged_range(three_runs(), 0.01)
+    assert runs.require_near("plan", "lr", 0.05) == 0.05
+    for rate in (0.101, 9e-5):
+        with pytest.raises(ValueError, match=rf"plan: 'lr' must be from 0.0001 to 0.1, .* is 0.01, got {rate}"):
+            runs.require_near("plan", "lr", rate)

@@ -75,19 +75,41 @@ def test_a_given_schedule_replaces_the_logged_rates(written):
         load_run(path, schedule=ec.constant(T - 1, 0.3))
 
 
-def test_the_loss_is_never_guessed(written):
-    path = written(
-        "step,lr,train_loss,val_loss\n" + "".join(f"{s},0.1,3,{v}\n" for s, v in zip(STEPS, LOSSES, strict=True))
-    )
-    with pytest.raises(
-        ValueError, match=r"more than one loss: 'train_loss', 'val_loss'. Pass loss= with the name of one"
-    ):
-        load_run(path)
-    run = load_run(path, loss="val_loss")
+@pytest.mark.parametrize("name", ["val_loss", "eval_loss", "valid/loss", "loss/validation", "test_loss"])
+def test_the_loss_of_the_validation_is_the_default(written, name):
+    path = written(f"step,lr,loss,{name}\n" + "".join(f"{s},0.1,3,{v}\n" for s, v in zip(STEPS, LOSSES, strict=True)))
+    run = load_run(path)
     assert_array_equal(run.losses, LOSSES)
-    assert run.metric == "val_loss"
-    with pytest.raises(ValueError, match=r"no column 'eval' with values; the columns are 'step', 'lr', 'train_loss', "):
-        load_run(path, loss="eval")
+    assert run.metric == name
+    assert load_run(path, loss="loss").metric == "loss"
+    with pytest.raises(ValueError, match=r"no column 'perplexity' with values; the columns are 'step', 'lr', 'loss', "):
+        load_run(path, loss="perplexity")
+
+
+@pytest.mark.parametrize("names", [("train_loss_step", "train_loss_epoch"), ("val_loss", "test_loss")])
+def test_a_loss_is_not_guessed(written, names):
+    rows = "".join(f"{s},0.1,3,{v}\n" for s, v in zip(STEPS, LOSSES, strict=True))
+    path = written(f"step,lr,{','.join(names)}\n" + rows)
+    with pytest.raises(ValueError, match=rf"more than one loss: '{names[0]}', '{names[1]}'. Pass loss= with the name"):
+        load_run(path)
+
+
+def test_too_few_losses_of_the_validation_name_the_other_loss(written):
+    rows = "".join(f"{s},0.1,{v},{v if s % 50 == 0 else ''}\n" for s, v in zip(STEPS, LOSSES, strict=True))
+    with pytest.raises(ValueError, match=r"'eval_loss' has 5 values, .* pass loss= with another loss: 'loss'\."):
+        load_run(written("step,lr,loss,eval_loss\n" + rows))
+
+
+def test_an_output_folder_of_transformers(tmp_path):
+    for last in (50, 100, 200):
+        pairs = [(int(s), float(v)) for s, v in zip(STEPS, LOSSES, strict=True) if 0 < s <= last]
+        history = [{"step": s, "learning_rate": 0.1, "loss": v} for s, v in pairs]
+        folder = tmp_path / "out" / f"checkpoint-{last}"
+        folder.mkdir(parents=True)
+        (folder / "trainer_state.json").write_text(json.dumps({"log_history": history}))
+    (tmp_path / "out" / "checkpoint-best").mkdir()
+    run = load_run(tmp_path / "out")
+    assert (run.steps[-1], run.name) == (200, "out")
 
 
 def test_any_column_can_be_the_loss(written):
@@ -132,6 +154,53 @@ def test_a_resumed_run_replaces_what_it_overlaps(written):
     run = load_run(path, resumed=True)
     assert_array_equal(run.steps, STEPS[:12])
     assert_array_equal(run.losses, [*LOSSES[:8], 9, 9, 9, 9])
+
+
+def test_a_stray_row_does_not_pass_for_a_resumed_run(written):
+    text = "step,lr,loss\n" + "".join(f"{s},0.1,{2 + 1 / s:.4f}\n" for s in range(10, 2001, 10))
+    path = written(text + "110,0.1,2.01\n")
+    match = (
+        r"line 202 goes back from step 2000 to 110, and no later row replaces 189 of the 200 steps. If that row does"
+    )
+    with pytest.raises(ValueError, match=match):
+        load_run(path, resumed=True)
+    lines = text.splitlines(keepends=True)
+    path = written("".join([*lines[:101], "910,0.1,2.0\n", *lines[101:]]))
+    with pytest.warns(
+        UserWarning, match=r"line 102 goes back from step 1000 to 910, and no later row replaces 9 of the"
+    ):
+        run = load_run(path, resumed=True)
+    assert len(run) == 191
+
+
+LAST = "{},0.1,2.3456"
+
+
+@pytest.mark.parametrize("cut", range(1, len(LAST.format(210))))
+def test_a_last_line_that_is_cut_is_left_out(written, cut):
+    text = "step,lr,loss\n" + "".join(LAST.format(s) + "\n" for s in range(0, 201, 10)) + LAST.format(210)
+    path = written(text[:-cut])
+    with pytest.warns(UserWarning, match=r"line 23 has no line end, so it may be cut .* end the file with a newline"):
+        run = load_run(path)
+    assert_array_equal(run.losses, [2.3456] * 21)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_last_line_that_is_complete_counts_without_its_line_end(written):
+    assert_array_equal(load_run(written(rows()[:-1])).steps, STEPS)
+    text = "step,lr,loss\r\n" + "".join(LAST.format(s) + "\r\n" for s in range(0, 201, 10))
+    assert len(load_run(written(text[:-1]))) == 21  # between \r and \n
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 20])
+def test_a_last_entry_that_is_cut_is_left_out(written, cut):
+    entries = [json.dumps({"step": s, "lr": 0.1, "loss": 2.3456}) for s in range(0, 210, 10)]
+    path = written("\n".join(entries)[:-cut], "log.jsonl")
+    with pytest.warns(UserWarning, match=r"line 21 has no line end, so it may be cut"):
+        assert len(load_run(path)) == 20
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(load_run(written("\n".join(entries), "log.jsonl"))) == 21
 
 
 def test_the_last_step(written):
@@ -344,8 +413,7 @@ def test_lightning(tmp_path):
     options = {"logger": CSVLogger(tmp_path), "log_every_n_steps": 1, "callbacks": [LearningRateMonitor("step")]}
     fit(module, 40, **options)
     folder = next(tmp_path.rglob("metrics.csv")).parent
-    with pytest.raises(ValueError, match=r"more than one loss: '(train|val)_loss', '(train|val)_loss'"):
-        load_run(folder)
+    assert load_run(folder).metric == "val_loss"
     run = load_run(folder, loss="train_loss")
     assert_array_equal(run.steps, np.arange(40))
     assert_allclose(run.losses, module.losses, rtol=1e-6)

@@ -50,10 +50,36 @@ def test_a_drop_that_could_be_anywhere_is_a_doubt():
     assert not doubts
 
 
-def test_a_peak_between_two_logged_rates_is_a_doubt():
+def test_a_peak_between_two_logged_rates_is_recovered():
     schedule = ec.warmup(ec.linear(T - 150, 0.1), 150)
-    _, (doubt,) = schedule_from_rates(*logged(schedule, 100), T)
-    assert "too rarely" in doubt
+    found, doubts = schedule_from_rates(*logged(schedule, 100), T)
+    assert not doubts
+    assert_allclose(found.values(), schedule.values(), rtol=1e-9)
+
+
+def test_a_first_row_at_the_logging_interval_is_no_doubt():
+    for every in (10, 40):
+        for first in (every - 1, every, every + 1):
+            steps = np.arange(first, T, every)
+            _, doubts = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
+            assert not doubts
+    steps = np.arange(100, T, 100)
+    _, (doubt,) = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
+    assert "no learning rate is logged before step 100 (10.0% of the run)" in doubt
+
+
+def test_a_warmup_that_may_end_anywhere_in_an_interval_is_a_doubt():
+    steps = np.arange(0, T, 50)
+    rates = np.where(steps == 0, 0.0, 0.3)
+    found, (doubt,) = schedule_from_rates(steps, rates, T)
+    assert doubt == (
+        "the warmup ends anywhere from step 1 to 50, between two logged learning rates, and 25 steps are assumed. A "
+        "recommendation for a short run may depend on it: pass warmup_steps=."
+    )
+    assert int(np.argmax(found.values())) == 25
+    found, doubts = schedule_from_rates(steps, rates, T, warmup_steps=15)
+    assert not doubts
+    assert_allclose(found.values(), 0.3 * np.minimum(np.arange(T) / 15, 1.0))
 
 
 @given(

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.reference.forecast import three_runs
 
 import eigencurve as ec
 from eigencurve.forecast import LoggedRun
@@ -7,6 +8,14 @@ from eigencurve.forecast.same_loss import require_same_loss
 
 STEPS = np.arange(0, 101, 10)
 CURVE = 2 + np.exp(-STEPS / 40)
+
+
+def test_steps_that_count_epochs_are_refused():
+    one, other, _ = three_runs()
+    epochs = LoggedRun(other.steps // 20, other.losses, ec.constant(100, 0.0103), "epochs")
+    match = r"in 'constant' and 'epochs', after the same sum of learning rates. Check that the steps of both logs count"
+    with pytest.raises(ValueError, match=match):
+        require_same_loss([one, epochs])
 
 
 def run(losses=CURVE, schedule=None, **names):
@@ -54,3 +63,9 @@ def test_the_loss_before_training_does_not_depend_on_the_rate():
 def test_runs_without_a_common_step_are_not_compared():
     late = LoggedRun(STEPS + 200, CURVE * 10, ec.constant(300, 0.1))
     require_same_loss([run(), late])
+
+
+def test_losses_around_zero_are_compared_by_their_range():
+    require_same_loss([run(CURVE - 2.5), run(CURVE - 2.52)])
+    with pytest.raises(ValueError, match="same learning rates"):
+        require_same_loss([run(CURVE - 2.5), run(CURVE - 3.5)])

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.reference.forecast import three_runs
+from tests.reference.forecast import three_runs, true_losses
 
 import eigencurve as ec
-from eigencurve.forecast import fit_runs
+from eigencurve.forecast import fit_runs, load_run
 from eigencurve.hessian import estimate_noise, estimate_spectrum
 
 
@@ -45,6 +45,39 @@ def test_logged_runs_and_their_files(tmp_path):
     assert ec.plan(fit_runs(runs), total_steps=2000).name == ec.plan(*runs, total_steps=2000).name
 
 
+def test_a_log_is_known_by_its_content(tmp_path):
+    runs = three_runs()
+    files = [csv(tmp_path / f"{run.name}.csv", run) for run in runs]
+    renamed = [file.rename(tmp_path / name) for file, name in zip(files, ("a.json", "b.txt", "c.csv"), strict=True)]
+    assert ec.plan(*renamed, total_steps=2000).name == ec.plan(*runs, total_steps=2000).name
+
+
+def test_logs_and_a_spectrum_together_are_refused_by_name(tmp_path):
+    file = csv(tmp_path / "run.csv", three_runs()[0])
+    ec.save_spectrum(ec.Spectrum([0.01, 0.1, 1.0], [5, 3, 1]), tmp_path / "mine.npz")
+    match = r"plan: 'sources' must be logs of runs, or one spectrum, got the log .*run.csv.* and .*mine.npz.*, which is"
+    with pytest.raises(ValueError, match=match):
+        ec.plan(file, tmp_path / "mine.npz", total_steps=2000)
+
+
+@pytest.mark.parametrize("rise", [5, 9, 25])
+@pytest.mark.parametrize("first", [0, 9, 10])
+@pytest.mark.filterwarnings("ignore:load_run")
+def test_the_verdict_does_not_depend_on_a_warmup_that_the_log_hides(tmp_path, rise, first):
+    """Rows every ten steps, and a warmup as in PyTorch, whose first rate is 0."""
+    t, total = np.arange(1000), 1000
+    runs = []
+    for name, after in (("constant", np.ones(total)), ("cosine", (1 + np.cos(np.pi * t / total)) / 2)):
+        rates, steps = 0.01 * np.minimum(t / rise, after), np.arange(first, total, 10)
+        losses = true_losses(rates, steps)
+        rows = [f"{s},{rates[s]:.9g},{loss:.5f}" for s, loss in zip(steps.tolist(), losses.tolist(), strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["step,lr,loss", *rows]) + "\n")
+        runs.append(tmp_path / f"{name}.csv")
+    found = ec.plan(*runs, total_steps=1000)
+    told = ec.plan(*(load_run(run, warmup_steps=rise) for run in runs), total_steps=1000, warmup_steps=rise)
+    assert found.name == told.name
+
+
 @pytest.mark.parametrize(
     ("sources", "options", "message"),
     [
@@ -63,6 +96,14 @@ def test_logged_runs_and_their_files(tmp_path):
 def test_bad_requests(sources, options, message):
     with pytest.raises(ValueError, match=message):
         ec.plan(*sources, **options)
+
+
+@pytest.mark.parametrize("rate", [1e9, 1.0, 1e-9])
+@pytest.mark.parametrize("option", ["lr", "max_lr"])
+def test_a_rate_far_from_the_logged_ones_is_refused(rate, option):
+    limits = rf"plan: '{option}' must be from 0.0001 to 0.1, because the logged peak rate is 0.01, got {rate}"
+    with pytest.raises(ValueError, match=limits + ". Log a run near that rate first"):
+        ec.plan(*three_runs(), total_steps=2000, **{option: rate})
 
 
 def test_a_source_of_no_known_kind():

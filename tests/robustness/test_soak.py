@@ -22,5 +22,5 @@ def test_a_slice_of_the_attacks_loses_nothing():
     assert found.returncode == 0, found.stdout + found.stderr
     (total,) = re.findall(r"^all +(\d+) +(\d+) +(\d+) +(\d+)$", found.stdout, re.MULTILINE)
     cases, survived, rows_lost, wrong_values = map(int, total)
-    assert cases == survived > 300
+    assert cases == survived > 500
     assert rows_lost == wrong_values == 0

@@ -53,7 +53,9 @@ def fit(
         typer.Option(help="Peak rate of the schedules, and highest rate of the best one. Default: the highest logged."),
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Also search for the best schedule.")] = False,
-    loss: Annotated[str | None, typer.Option(help="Column with the loss, if a log has several.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
+    ] = None,
     lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="Run to read, if a file or folder holds several. Can be repeated.")

@@ -68,7 +68,9 @@ def plan(
         ),
     ] = None,
     initial_error: options.InitialError = None,
-    loss: Annotated[str | None, typer.Option(help="Column with the loss, if a log has several.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
+    ] = None,
     lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
     num_steps: Annotated[int, typer.Option(help="Model: maximum number of Lanczos steps.")] = 250,
     checkpoint: Annotated[

@@ -11,52 +11,27 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._arrays import Array, frozen
 from eigencurve._threads import on_one_blas_thread
+from eigencurve.forecast.curve import OUTLIER, Curve, curve_of, without_spikes
 from eigencurve.forecast.forecast import Forecast
-from eigencurve.forecast.law import EXPONENT, Law
+from eigencurve.forecast.law import Law
 from eigencurve.forecast.logged import by_peak, logged_range
 from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, responses
 from eigencurve.forecast.outlook import FittedRuns, Member
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.forecast.same_loss import require_same_loss
+from eigencurve.forecast.soundness import own_rows, require_distinct, require_sound
 
 # The exponents γ that are tried, and their prior: its centre and width.
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 GAMMA = (0.35, 0.1)
 # Exponents this much less likely than the best one are left out.
 NEGLIGIBLE = 1e-3
-# A fit follows the curves to this fraction of their fall, and their timing to this fraction.
-MISFIT, TIMING = 0.004, 0.06
-# The errors of the model persist along a run: it counts as this many independent ones.
-INDEPENDENT = 40
-# The first part of a run, up to this fraction of the travel of the longest run, is not fitted.
-SKIPPED = 0.01
-# Residuals beyond this many standard deviations are outliers: a spike of the loss counts less.
-OUTLIER = 4.0
 PASSES = 3
 MAX_EVALUATIONS = 300
 # The error of the model is at least this fraction of the fall of the losses.
 SMALLEST_MISFIT = 0.001
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The fitted points of one run.
-
-    Attributes:
-        run: The run.
-        steps: Steps of the points.
-        losses: Losses at these steps.
-        deviations: Standard deviation that the fit assumes at every point.
-        log_ratio: Logarithm of the peak rate relative to the reference.
-    """
-
-    run: LoggedRun
-    steps: IntArray
-    losses: Array
-    deviations: Array
-    log_ratio: float
 
 
 @on_one_blas_thread
@@ -73,7 +48,9 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     forecasts use all runs.
 
     A point of a run is weighted by its own noise, which is estimated from neighbouring losses, and by how closely such
-    a model follows real curves. Do not smooth the losses.
+    a model follows real curves. Do not smooth the losses. A spike counts as if it were four standard deviations high.
+    Logs of more than 1,000 rows are averaged over that many blocks, which changes a forecast by far less than its
+    interval.
 
     Args:
         runs: One run or more of the same model, data and loss. Two or three with different schedules answer most.
@@ -83,7 +60,8 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
         The fitted :class:`Forecast`. Its ``doubts`` say what these runs cannot answer.
 
     Raises:
-        ValueError: The runs record different losses, or a loss does not fall.
+        ValueError: The runs record different losses, two of them have the same losses, a loss does not fall or climbs
+            back, or is too far from its neighbours to be meant.
         TypeError: ``runs`` is not a sequence of :class:`LoggedRun`.
     """
     chosen = _runs(runs)
@@ -92,18 +70,20 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     whole = _fit(chosen, exponents)
     enough = [group for group in groups if logged_range(group, whole.reference).has_contrast]
     at_one_peak = [_fit(group, exponents) for group in enough] if len(groups) > 1 else []
-    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak))
+    metric = ", ".join(dict.fromkeys(run.metric for run in chosen if run.metric))
+    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak), metric)
 
 
 def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:
     reference = max(run.peak_lr for run in runs)
     travel = max(float(run.rates[: run.steps[-1]].sum()) for run in runs) / reference
-    spread = _spread(runs)
-    law = Law(grid_for(travel), travel, spread)
-    curves = [_curve(run, reference, travel, spread) for run in runs]
+    fall = _fall(runs)
+    unit = 2.0 ** round(math.log2(fall))  # so that the size of the losses does not matter
+    law = Law(grid_for(travel), travel, fall / unit)
+    curves = [curve_of(run, reference, travel, law.spread, unit, own_rows(run, runs)) for run in runs]
     members = _members(law, curves, gammas, reference)
     misfit = _misfit(law, curves, members, reference)
-    return FittedRuns(law, reference, members, logged_range(runs, reference), misfit)
+    return FittedRuns(law, reference, members, logged_range(runs, reference), misfit).in_unit(unit)
 
 
 def _members(law: Law, curves: Sequence[Curve], gammas: Sequence[float], reference: float) -> tuple[Member, ...]:
@@ -175,52 +155,31 @@ def _responses(grid: Grid, curve: Curve, gamma: float, reference: float) -> tupl
     return responses(grid, effective_schedule(curve.run.schedule, reference, gamma), gamma, curve.steps)
 
 
-def _curve(run: LoggedRun, reference: float, travel: float, spread: float) -> Curve:
-    """The points of ``run`` that are fitted, with their standard deviations."""
-    moved = np.concatenate(([0.0], np.cumsum(run.rates))) / reference
-    used = moved[run.steps] >= SKIPPED * travel
-    steps, losses = run.steps[used], run.losses[used]
-    if len(losses) < 3:
-        name = f" {run.name!r}" if run.name else ""
-        _check.refuse("fit_runs", "runs", f"longer: run{name} ends within the first 1 % of the longest", len(run))
-    timing = TIMING * math.exp(EXPONENT[0]) * (losses - losses.min() + 0.3 * spread)
-    model = (MISFIT * spread) ** 2 + timing**2
-    deviations = np.sqrt(_sampling_variance(losses) + model * max(len(losses) / INDEPENDENT, 1.0))
-    return Curve(run, steps, frozen(losses), frozen(deviations), math.log(run.peak_lr / reference))
-
-
-def _sampling_variance(losses: Array) -> float:
-    """The variance of one loss around the curve, from second differences; spikes hardly count."""
-    if len(losses) < 5:
-        return 0.0
-    return float(np.median(np.diff(losses, 2) ** 2)) / (0.455 * 6)
-
-
 def _misfit(law: Law, curves: Sequence[Curve], members: Sequence[Member], reference: float) -> float:
     """The standard deviation of the model's own error: what the best member leaves unexplained in later halves."""
     best = max(members, key=lambda member: member.weight)
     squares = []
     for curve in curves:
         bias, variance = _responses(law.grid, curve, best.gamma, reference)
-        late = slice(len(curve.losses) // 2, None)
+        late = curve.steps >= curve.middle
         off = (law.loss(best.parameters, bias, variance, curve.log_ratio) - curve.losses)[late]
-        squares.append(max(float(np.median(off**2)) / 0.455 - _sampling_variance(curve.losses), 0.0))
+        squares.append(max(float(np.median(off**2)) / 0.455 - float(np.median(curve.sampling[late])), 0.0))
     return max(math.sqrt(float(np.mean(squares))), SMALLEST_MISFIT * law.spread)
 
 
-def _spread(runs: Sequence[LoggedRun]) -> float:
-    """The fall of the losses, without the first and largest ones; the unit of the prior."""
-    spread = max(float(np.quantile(run.losses, 0.95)) for run in runs) - min(float(run.losses.min()) for run in runs)
-    if spread <= 0:
-        _check.refuse("fit_runs", "runs", "runs whose loss falls", "constant losses")
-    return spread
+def _fall(runs: Sequence[LoggedRun]) -> float:
+    """The fall of the losses, without the first and largest ones and without spikes; the unit of the prior."""
+    calm = [without_spikes(run.losses) for run in runs]
+    return max(float(np.quantile(losses, 0.95)) for losses in calm) - min(float(losses.min()) for losses in calm)
 
 
 def _runs(runs: Any) -> list[LoggedRun]:
     chosen = [runs] if isinstance(runs, LoggedRun) else list(runs) if isinstance(runs, Sequence) else []
     if not chosen or not all(isinstance(run, LoggedRun) for run in chosen):
         raise TypeError(_check.sentence("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run."))
+    require_sound(chosen)
     require_same_loss(chosen)
+    require_distinct(chosen)
     return chosen
 
 

@@ -117,11 +117,13 @@ class Forecast:
         fitted: The fit to all runs.
         names: Names of the runs.
         at_one_peak: Fits to the runs at one peak rate each, if the runs have several rates and enough runs at them.
+        metric: Name of the fitted loss, such as ``"val_loss"``; empty if unknown.
     """
 
     fitted: FittedRuns
     names: tuple[str, ...]
     at_one_peak: tuple[FittedRuns, ...] = ()
+    metric: str = ""
 
     def fit_for(self, peak: float) -> FittedRuns:
         """The fit that forecasts schedules with this peak rate: to the runs at the same rate alone, or to all runs."""
@@ -169,7 +171,7 @@ class Forecast:
         """
         logged = self.fitted.logged
         steps = _check.whole("best_schedule", "total_steps", total_steps, minimum=2)
-        rate = logged.highest_peak if max_lr is None else _check.positive("best_schedule", "max_lr", max_lr)
+        rate = logged.highest_peak if max_lr is None else logged.require_near("best_schedule", "max_lr", max_lr)
         usual = logged.warmup_for(steps)
         rise = usual if warmup_steps is None else _check.whole("best_schedule", "warmup_steps", warmup_steps, 0)
         if rise >= steps:
@@ -195,13 +197,13 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         """The forecast as a dict of plain values, for JSON."""
         alone = [fit.to_dict() for fit in self.at_one_peak]
-        return {**self.fitted.to_dict(), "names": list(self.names), "at_one_peak": alone}
+        return {**self.fitted.to_dict(), "names": list(self.names), "at_one_peak": alone, "metric": self.metric}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Forecast:
         """The inverse of :meth:`to_dict`."""
         alone = tuple(FittedRuns.from_dict(fit) for fit in entry.get("at_one_peak", ()))
-        return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone)
+        return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone, entry.get("metric", ""))
 
     def _outlook(self, schedule: Schedule, marks: IntArray | None = None) -> Outlook:
         fit = self.fit_for(float(schedule.values().max())) if self.at_one_peak else self.fitted

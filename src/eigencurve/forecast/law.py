@@ -62,6 +62,20 @@ class Law:
         begin[FIRST_NOISE:] = NOISE_LEVEL[0] + math.log(self.spread)
         return begin
 
+    def in_unit(self, parameters: Array, unit: float) -> Array:
+        """The parameters for losses that are ``unit`` times larger."""
+        found = parameters.copy()
+        found[FLOOR] *= unit
+        found[LOG_AMPLITUDE] += math.log(unit)
+        found[FIRST_NOISE:] += math.log(unit)
+        return found
+
+    def covariance_in_unit(self, covariance: Array, unit: float) -> Array:
+        """The covariance of these parameters; only the floor is not a logarithm or an exponent."""
+        factors = np.ones(self.size)
+        factors[FLOOR] = unit
+        return covariance * np.outer(factors, factors)
+
     def initial_error(self, parameters: Array, log_ratio: float = 0.0) -> Array:
         """The measure b of the initial error, for a run whose peak rate is exp(log_ratio) times the reference."""
         return self._error_terms(parameters, log_ratio)[0]

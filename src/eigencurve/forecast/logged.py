@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eigencurve import _check
 from eigencurve._arrays import Array
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
@@ -19,6 +20,8 @@ DECAY = (0.9, 0.5)
 SAME, AS_FAST = 1.05, 1.5
 # Two decays are different if their speeds differ by this factor.
 CONTRAST = 2.0
+# A forecast is refused for a peak rate this many times above the highest logged one, or below the lowest.
+FAR_ABOVE, FAR_BELOW = 10.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,16 @@ class Logged:
     def has_peak(self, peak: float) -> bool:
         """Whether a peak rate is among the logged ones, or between them."""
         return self.lowest_peak / SAME <= peak <= SAME * self.highest_peak
+
+    def require_near(self, function: str, argument: str, value: Any) -> float:
+        """``value`` as a peak rate, if it is so close to the logged ones that a forecast can mean something."""
+        peak = _check.positive(function, argument, value)
+        low, high = self.lowest_peak / FAR_BELOW, self.highest_peak * FAR_ABOVE
+        if not low <= peak <= high:
+            rates = " to ".join(f"{rate:.3g}" for rate in sorted({self.lowest_peak, self.highest_peak}))
+            limits = f"from {low:.3g} to {high:.3g}, because the logged peak rate is {rates}"
+            _check.refuse(function, argument, limits, peak, "Log a run near that rate first.")
+        return peak
 
     def beyond(self, reach: Logged) -> tuple[str, ...]:
         """Where a schedule, described by ``reach``, goes beyond the logged runs: one sentence each."""

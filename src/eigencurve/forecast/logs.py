@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.forecast.columns import is_loss, is_rate, named
+from eigencurve.forecast.columns import is_loss, is_rate, named, split_of
 from eigencurve.forecast.formats.delimited import read_delimited
 from eigencurve.forecast.formats.entries import read_entries
 from eigencurve.forecast.formats.events import looks_like_events, read_events
@@ -25,8 +25,11 @@ from eigencurve.schedules.base import Schedule
 PLAIN_NAMES = ("metrics", "trainer_state", "log", "history", "progress")
 EVENTS = "*tfevents*"
 FOLDER_FILES = ("metrics.csv", "trainer_state.json")
+CHECKPOINT = "checkpoint-"
 # A repeated step whose losses differ by less than this fraction is one evaluation that was logged twice.
 SAME_LOSS = 0.01
+# A resumed run that loses more than this fraction of its steps is not one.
+MOST_LOST = 0.5
 
 
 def load_run(
@@ -60,10 +63,11 @@ def load_run(
     interval between two entries. A validation loss has no lag and less noise, so prefer it if you have both.
 
     Args:
-        path: Log file, or a folder with one.
+        path: Log file, or a folder with one, such as the output folder of transformers, whose last checkpoint is read.
         schedule: The schedule of the run. By default it is read from the log; pass it if the log has no learning rate
             or has it too rarely.
-        loss: Name of the column with the loss. Required if the log has more than one.
+        loss: Name of the column with the loss. By default the only one or, if there are several, the only one of a
+            validation, such as ``eval_loss``.
         lr: Name of the column with the learning rate. By default the only one, or the first if all are proportional,
             as those of several parameter groups.
         run: Name of the run, if the file or folder holds several.
@@ -79,7 +83,8 @@ def load_run(
             or there are fewer than 8 losses. The message names the line and the remedy.
 
     Warns:
-        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed.
+        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last line
+            may be cut and is left out, or a resumed run does not replace all rows that it goes back over.
     """
     source = Path(path)
     if warmup_steps is not None:
@@ -90,11 +95,13 @@ def load_run(
     log = _read(source, lambda column: column.lower() in asked or is_loss(column) or is_rate(column), run, resumed)
     metric = _loss_name(source, log, loss)
     steps, losses = _losses(source, log, metric, resumed, last_step)
+    doubts = [*log.notes, *(_not_replaced(source, log, metric) if resumed else ())]
     if schedule is None:
         rates = _rates(source, log, _rate_name(source, log, lr), resumed)
-        schedule, doubts = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
-        for doubt in doubts:
-            warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
+        schedule, open_rates = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
+        doubts += open_rates
+    for doubt in doubts:
+        warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
     return LoggedRun(steps, losses, schedule, name=_name(source, log) if name is None else name, metric=metric)
 
 
@@ -133,6 +140,8 @@ def _files(folder: Path, run: str | None) -> list[Path]:
     found = [folder / name for name in FOLDER_FILES if (folder / name).is_file()]
     if found and run is None:
         return found[:1]
+    if run is None and (newest := _newest_checkpoint(folder)) is not None:
+        return [newest]
     events = sorted(file for file in folder.rglob(EVENTS) if file.is_file())
     runs = {str(file.parent.relative_to(folder)): file.parent for file in events}
     if run is not None:
@@ -147,8 +156,18 @@ def _files(folder: Path, run: str | None) -> list[Path]:
     return [file for file in events if file.parent == chosen]
 
 
+def _newest_checkpoint(folder: Path) -> Path | None:
+    """The log of the last checkpoint in an output folder of transformers; it holds all entries since the start."""
+    found = {
+        int(file.parent.name.removeprefix(CHECKPOINT)): file
+        for file in folder.glob(f"{CHECKPOINT}*/trainer_state.json")
+        if file.parent.name.removeprefix(CHECKPOINT).isdecimal()
+    }
+    return found[max(found)] if found else None
+
+
 def _loss_name(path: Path, log: Log, asked: str | None) -> str:
-    """The column with the loss: the one that was asked for, or the only one."""
+    """The column with the loss: the one that was asked for, the only one, or the only one of a validation."""
     if asked is not None:
         found = named(asked, log.columns)
         if found is None:
@@ -158,9 +177,11 @@ def _loss_name(path: Path, log: Log, asked: str | None) -> str:
     candidates = [name for name in log.columns if is_loss(name) and len(log.columns[name].values)]
     if not candidates:
         refuse_log(path, f"no column of losses; the columns are {listed(log.names)}", "Pass its name as loss=.")
-    if len(candidates) > 1:
+    validation = [name for name in candidates if split_of(name) == "validation"]
+    chosen = validation if len(candidates) > 1 and validation else candidates
+    if len(chosen) > 1:
         refuse_log(path, f"more than one loss: {listed(candidates)}", "Pass loss= with the name of one.")
-    return candidates[0]
+    return chosen[0]
 
 
 def _rate_name(path: Path, log: Log, asked: str | None) -> str:
@@ -204,7 +225,9 @@ def _losses(path: Path, log: Log, metric: str, resumed: bool, last_step: int | N
         refuse_log(path, place, remedy)
     if len(steps) < MIN_POINTS:
         problem = f"{metric!r} has {len(steps)} values, but a fit needs {MIN_POINTS} or more"
-        refuse_log(path, problem, "Log the loss more often.")
+        others = [name for name in log.columns if is_loss(name) and len(log.columns[name].values) >= MIN_POINTS]
+        remedy = f" Or pass loss= with another loss: {listed(others)}." if others else ""
+        refuse_log(path, problem, f"Log the loss more often.{remedy}")
     return steps, losses
 
 
@@ -215,9 +238,7 @@ def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
         place = int(np.argmin(column.steps))
         refuse_log(path, f"{log.row} {column.rows[place]} has the step {column.steps[place]}, but steps begin at 0")
     if resumed:
-        # The last row of each step and of those above it: a suffix minimum.
-        later = np.minimum.accumulate(np.append(column.steps, np.iinfo(np.int64).max)[::-1])[::-1][1:]
-        return _taken(column, column.steps < later)
+        return _taken(column, _last_rows(column.steps))
     steps, values = column.steps, column.values
     back = np.flatnonzero(np.diff(steps) < 0)
     remedy = "If two runs are mixed, split the file; if a resumed run overlaps its log, pass resumed=True."
@@ -235,6 +256,31 @@ def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
         pair = f"{values[place]:.6g} and {values[place + 1]:.6g}"
         refuse_log(path, f"{name!r} is both {pair} at step {steps[place]} ({log.row} {column.rows[place + 1]})", remedy)
     return _taken(column, np.append(~repeated, True))
+
+
+def _last_rows(steps: IntArray) -> NDArray[np.bool_]:
+    """The last row of each step and of those above it: the rows below the minimum of all later ones."""
+    later = np.minimum.accumulate(np.append(steps, np.iinfo(np.int64).max)[::-1])[::-1][1:]
+    return np.asarray(steps < later)
+
+
+def _not_replaced(path: Path, log: Log, name: str) -> list[str]:
+    """A sentence if going back leaves out steps that no later row replaces; refuses a log that loses most of them."""
+    column = log.columns[name]
+    steps, highest = column.steps, np.maximum.accumulate(column.steps)
+    count = len(np.unique(steps))
+    lost = count - int(_last_rows(steps).sum())
+    if not lost:
+        return []
+    place = int(np.argmax(highest[:-1] - steps[1:]))
+    found = (
+        f"{log.row} {column.rows[place + 1]} goes back from step {highest[place]} to {steps[place + 1]}, and no later "
+        f"row replaces {lost:,} of the {count:,} steps"
+    )
+    remedy = "If that row does not belong to the run, remove it."
+    if lost > MOST_LOST * count:
+        refuse_log(path, found, f"{remedy} If the run was resumed from there, pass the rows before it as a log.")
+    return [f"{found}, which are left out. {remedy}"]
 
 
 def _taken(column: Column, mask: NDArray[np.bool_]) -> Column:

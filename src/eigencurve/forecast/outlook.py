@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,19 @@ class FittedRuns:
     def likeliest(self) -> Member:
         """The member with the highest probability."""
         return max(self.members, key=lambda member: member.weight)
+
+    def in_unit(self, unit: float) -> FittedRuns:
+        """The same fit for losses that are ``unit`` times larger."""
+        members = tuple(
+            dataclasses.replace(
+                member,
+                parameters=frozen(self.law.in_unit(member.parameters, unit)),
+                covariance=frozen(self.law.covariance_in_unit(member.covariance, unit)),
+            )
+            for member in self.members
+        )
+        law = dataclasses.replace(self.law, spread=self.law.spread * unit)
+        return dataclasses.replace(self, law=law, members=members, misfit=self.misfit * unit)
 
     def log_ratio(self, peak: float) -> float:
         """The logarithm of a peak rate relative to the reference."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
+from eigencurve.forecast.ramp import Ramp, ramp_of
 from eigencurve.forecast.runs import through
 from eigencurve.schedules.piecewise import Piecewise
 
 # Fraction of the steps, or of the sum of the rates, that the log may leave open without a warning.
 TOLERANCE = 0.01
+# A first row at the logging interval is normal if it is within this fraction of the run.
+FIRST_ROW = 0.05
 # A warmup from zero: the line through the first rates meets zero this close to step 0, in steps or as a fraction.
 ORIGIN_STEPS, ORIGIN_FRACTION = 1.5, 0.02
 # Largest relative difference of the last two slopes if the last one is to continue; a cosine has 0.5 near its end.
@@ -22,8 +25,9 @@ def schedule_from_rates(
     """The piecewise linear schedule through logged rates, and a sentence for each thing that it had to assume.
 
     The rate at step t is that of the update from t to t + 1 completed steps. Between two logged rates the schedule is
-    the straight line. Before the first one it rises from 0 if ``warmup_steps`` is given or if the first rates rise on a
-    line through the origin; otherwise it is constant. After the last one the line continues for up to one logging
+    the straight line; a warmup that ends between them is solved for (:func:`~.ramp.ramp_of`). Before the first one it
+    rises from 0 if ``warmup_steps`` is given or if the first rates rise on a line through the origin; otherwise it is
+    constant. After the last one the line continues for up to one logging
     interval if the last two segments have similar slopes; otherwise the rate is constant.
 
     Args:
@@ -35,7 +39,13 @@ def schedule_from_rates(
     knots = steps.astype(np.float64)
     start_knots, start_rates, doubts = _start(knots, rates, total_steps, warmup_steps)
     end_knots, end_rates, end_doubts = _end(knots, rates, total_steps)
-    doubts += _gaps(knots, rates, total_steps) + end_doubts
+    ramp = ramp_of(knots, rates, warmup_steps)
+    if ramp is None:
+        doubts += _gaps(knots, rates, total_steps) + end_doubts
+    else:
+        doubts += _ramp_doubt(ramp, knots, rates)
+        knots, rates = (np.insert(*pair) for pair in ((knots, ramp.before, ramp.end), (rates, ramp.before, ramp.rate)))
+        doubts += _gaps(knots, rates, total_steps, known=ramp.before + 1) + end_doubts
     num_inside = int(np.searchsorted(knots, total_steps - 1)) + 1
     all_knots = np.concatenate((start_knots, knots[:num_inside], end_knots))
     all_rates = np.concatenate((start_rates, rates[:num_inside], end_rates))
@@ -54,7 +64,8 @@ def _start(
         return [0.0, *([rise] if rise < first else [])], [rate / (rise + 1), *([rate] if rise < first else [])], []
     if (value := _origin(knots, rates)) is not None:
         return [0.0], [value], []
-    if first <= TOLERANCE * total_steps:
+    interval = float(knots[1]) - first if len(knots) > 1 else 0.0
+    if first <= max(TOLERANCE * total_steps, min(interval + 1, FIRST_ROW * total_steps)):
         return [0.0], [rate], []
     doubt = (
         f"no learning rate is logged before step {first:,.0f} ({first / total_steps:.1%} of the run), and {rate:g} is "
@@ -67,15 +78,37 @@ def _origin(knots: Array, rates: Array) -> float | None:
     """The rate at step 0 if the first rates rise on a line from zero, or None."""
     if len(rates) < 2 or rates[1] <= rates[0]:
         return None
+    ramp = ramp_of(knots, rates)
+    if ramp is not None and ramp.before == 1:
+        return 0.0
     slope = (rates[1] - rates[0]) / (knots[1] - knots[0])
     value = rates[0] - slope * knots[0]
     return max(0.0, float(value)) if abs(value) <= max(ORIGIN_STEPS * slope, ORIGIN_FRACTION * rates[0]) else None
 
 
-def _gaps(knots: Array, rates: Array, total_steps: int) -> list[str]:
-    """The doubt about changes between logged rates, if the sum of all rates may be off by more than 1 %."""
+def _ramp_doubt(ramp: Ramp, knots: Array, rates: Array) -> list[str]:
+    """The doubt about the end of the warmup, if the sum of all rates may be off by more than 1 %."""
+    open_area = ramp.rate * max(ramp.last - ramp.end, ramp.end - ramp.first) / 2
+    if open_area <= TOLERANCE * _sum_of_rates(knots, rates):
+        return []
+    return [
+        f"the warmup ends anywhere from step {ramp.first:,.0f} to {ramp.last:,.0f}, between two logged learning rates, "
+        f"and {ramp.end:,.0f} steps are assumed. A recommendation for a short run may depend on it: pass warmup_steps=."
+    ]
+
+
+def _sum_of_rates(knots: Array, rates: Array) -> float:
+    return float(np.diff(knots) @ (rates[1:] + rates[:-1])) / 2 + float(rates[0] * knots[0])
+
+
+def _gaps(knots: Array, rates: Array, total_steps: int, known: int = 0) -> list[str]:
+    """The doubt about changes between logged rates, if the sum of all rates may be off by more than 1 %.
+
+    The first ``known`` segments have none.
+    """
     inside = uncertain_areas(knots, rates)[: np.searchsorted(knots, total_steps)]
-    total = float(np.diff(knots) @ (rates[1:] + rates[:-1])) / 2 + float(rates[0] * knots[0])
+    inside[:known] = 0.0
+    total = _sum_of_rates(knots, rates)
     if inside.sum() <= TOLERANCE * total:
         return []
     worst = int(np.argmax(inside))

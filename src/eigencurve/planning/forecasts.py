@@ -153,7 +153,7 @@ def forecast_view(
     fitted = fit_runs(runs) if forecast is None else forecast
     logged = fitted.fitted.logged
     steps = logged.num_steps if total_steps is None else _check.whole("fit", "steps", total_steps, minimum=2)
-    peak = logged.highest_peak if max_lr is None else _check.positive("fit", "max_lr", max_lr)
+    peak = logged.highest_peak if max_lr is None else logged.require_near("fit", "max_lr", max_lr)
     rise = logged.warmup_for(steps)
     found = fitted.best_schedule(steps, peak, rise) if best else None
     schedules = usual_runs(steps, peak, rise)

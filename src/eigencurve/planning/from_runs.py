@@ -62,7 +62,7 @@ def plan_from_forecast(
     rates = RateRange(peak, logged.lowest_peak, logged.highest_peak, limit)
     known = (
         PlanInput("steps", f"{total_steps:,}", "given"),
-        PlanInput("curvature, noise and start", f"{len(forecast.names)} logged runs", "fitted"),
+        PlanInput("curvature, noise and start", _known(forecast), "fitted"),
         PlanInput("peak rate", f"{peak:g}", "measured" if max_lr is None else "given"),
         PlanInput("warmup", f"{rise:,} steps", "measured" if warmup_steps is None else "given"),
         *(() if optimizer is None else (PlanInput("optimizer", optimizer, "given"),)),
@@ -74,6 +74,12 @@ def plan_from_forecast(
         _verdict(chosen, top, table["cosine to 0"], rates, best), name, chosen.schedule, rates, rows, known,
         best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), optimizer or "sgd",
     )  # fmt: skip
+
+
+def _known(forecast: Forecast) -> str:
+    """The number of runs and the loss that was fitted."""
+    count = len(forecast.names)
+    return f"{count} logged run{'s' if count != 1 else ''}" + (f" ({forecast.metric})" if forecast.metric else "")
 
 
 def _logged_peaks(forecast: Forecast) -> list[float]:

@@ -11,6 +11,7 @@ from typing import Any
 from eigencurve import _check
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.formats.recognise import is_log
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.planning.answer import Plan
@@ -27,8 +28,6 @@ from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO
-
-SPECTRUM_SUFFIXES = (".npz", ".json", ".txt")
 
 
 def plan(
@@ -93,7 +92,7 @@ def plan(
     if are_logs(sources):
         _require_one_rate(lr, max_lr)
         forecast = sources[0] if isinstance(sources[0], Forecast) else fit_runs([_run(source) for source in sources])
-        return plan_from_forecast(forecast, steps, optimizer, max_lr if rate is None else rate, rise)
+        return plan_from_forecast(forecast, steps, optimizer, _peak_rate(forecast, lr, max_lr), rise)
     if len(sources) > 1:
         remedy = "Pass several logs, or one spectrum."
         _check.refuse("plan", "sources", "one spectrum", f"{len(sources)} sources", remedy)
@@ -117,8 +116,13 @@ def plan(
 
 
 def are_logs(sources: Sequence[Any]) -> bool:
-    """Whether all of ``sources`` are logged runs, or paths of their logs."""
-    return all(_is_run(source) for source in sources)
+    """Whether all of ``sources`` are logged runs, or paths of their logs; refuses a mixture."""
+    runs = [_is_run(source) for source in sources]
+    if any(runs) and not all(runs):
+        log, other = (_check.shown(sources[runs.index(kind)]) for kind in (True, False))
+        kinds = f"the log {log} and {other}, which is none"
+        raise ValueError(f"plan: 'sources' must be logs of runs, or one spectrum, got {kinds}. Plan from one kind.")
+    return all(runs)
 
 
 def is_operator(source: Any) -> bool:
@@ -134,7 +138,7 @@ def _is_run(source: Any) -> bool:
     path = Path(source)
     if not path.suffix and not path.exists():  # a wrong name of the zoo
         return False
-    return path.is_dir() or path.name == "trainer_state.json" or path.suffix not in SPECTRUM_SUFFIXES
+    return is_log(path)
 
 
 def _run(source: Any) -> LoggedRun:
@@ -166,6 +170,12 @@ def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:
     known_noise = noise if isinstance(noise, NoiseEstimate) else subject.noise
     known_start = start if isinstance(start, StartEstimate) else subject.start
     return replace(subject, noise=known_noise, start=known_start)
+
+
+def _peak_rate(forecast: Forecast, lr: float | None, max_lr: float | None) -> float | None:
+    """The peak rate that was asked for, if it is near the logged ones."""
+    argument, rate = ("max_lr", max_lr) if lr is None else ("lr", lr)
+    return None if rate is None else forecast.fitted.logged.require_near("plan", argument, rate)
 
 
 def _require_one_rate(lr: float | None, max_lr: float | None) -> None:

@@ -103,7 +103,7 @@ NO_LOGS = (
 FORECAST_HELP = {
     "logs": "Logs of runs of the same model on the same data, with the same loss. Do not smooth them. The server reads "
     "them and keeps them in memory for at most an hour.",
-    "loss": "Name of the column with the loss, if a log has several.",
+    "loss": "Name of the column with the loss. By default the only one, or that of the validation.",
     "lr": "Name of the column with the learning rate, if a log has several.",
     "warmup": "Length of the linear warmup, if the logs begin after it. Otherwise leave it at 0.",
     "last_step": "Ignore everything after this step, such as the end of a run that diverged. 0 means the whole run.",

@@ -23,7 +23,9 @@ def read(text, **options):
 @pytest.mark.parametrize("separator", [",", ";", "\t", " , "])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
 def test_separators_and_line_ends(separator, end):
-    text = end.join(separator.join(row) for row in [("step", "lr", "loss"), ("0", "0.1", "3"), ("10", "1e-3", "2.5")])
+    text = end.join(
+        separator.join(row) for row in [("step", "lr", "loss"), ("0", "0.1", "3"), ("10", "1e-3", "2.5"), ()]
+    )
     assert read(text) == {"lr": ([0, 10], [0.1, 1e-3]), "loss": ([0, 10], [3.0, 2.5])}
 
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from eigencurve.forecast.columns import step_name
-from eigencurve.forecast.formats.log import Cells, Keep, Log, listed, refuse_log, require_few_rows, whole_step
+from eigencurve.forecast.formats.log import Cells, Keep, Log, left_out, listed, refuse_log, require_few_rows, whole_step
 
 SEPARATORS = ",;\t"
 RANGE_SUFFIXES = ("__MIN", "__MAX")
+# The decimals at the end of a line, and how many lines they are compared with.
+ENDING = re.compile(r"\.\d+(?:[eE][-+]?\d+)?$")
+COMPARED = 100
 HEADER = "The first line must name the columns, for example: step,lr,loss."
 
 
@@ -33,7 +37,8 @@ def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, re
     Raises:
         ValueError: There is no header or no column of steps, a line is incomplete, or a cell is not a number.
     """
-    rows = _rows(path, text)
+    whole, last = without_open_line(text)
+    rows = _rows(path, whole)
     _, first = next(rows, (0, []))
     header = [name.strip() for name in first]
     _require_names(path, header)
@@ -55,7 +60,33 @@ def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, re
         step = whole_step(path, f"line {line}", row[places[steps]])
         for name, cell in found.items():
             cells[name].add(step, _number(path, line, name, cell), line)
-    return Log(tuple(places), {name: cell.column() for name, cell in cells.items()}, "line", chosen)
+    notes = (left_out(f"line {whole.count(chr(10)) + 1}"),) if last else ()
+    return Log(tuple(places), {name: cell.column() for name, cell in cells.items()}, "line", chosen, notes=notes)
+
+
+def without_open_line(text: str) -> tuple[str, str]:
+    r"""The text without a last line that may be cut, and that line.
+
+    A line without a line end is complete if its last number has as many decimals as the longest of the lines before.
+
+    >>> without_open_line("step,loss\n1,2.34\n2,2.31\n3,2.2")
+    ('step,loss\n1,2.34\n2,2.31\n', '3,2.2')
+    >>> without_open_line("step,loss\n1,2.34\n2,2.31\n3,2.29")[1]
+    ''
+    """
+    place = max(text.rfind("\n"), text.rfind("\r")) + 1
+    lines = text[:place].splitlines()[-COMPARED:]
+    if not text[place:].strip() or len(lines) < 2:
+        return text, ""
+    longest = max(_decimals(line) for line in lines[1:])
+    complete = 0 < longest <= _decimals(text[place:])
+    return (text, "") if complete else (text[:place], text[place:])
+
+
+def _decimals(line: str) -> int:
+    """The number of characters from the decimal point of a line's last number; 0 if it has none."""
+    found = ENDING.search(line.rstrip())
+    return len(found[0]) if found else 0
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eigencurve.forecast.columns import step_name
-from eigencurve.forecast.formats.log import Cells, Keep, Log, listed, refuse_log, require_few_rows, whole_step
+from eigencurve.forecast.formats.log import Cells, Keep, Log, left_out, listed, refuse_log, require_few_rows, whole_step
 
 HISTORY = "log_history"
 SUMMARY = "train_runtime"
@@ -26,7 +26,7 @@ def read_entries(path: Path, text: str, keep: Keep) -> Log:
     Raises:
         ValueError: The file is not JSON, has no list of entries, or an entry has no step.
     """
-    content = _parsed(path, text)
+    content, notes = _parsed(path, text)
     is_trainer_state = isinstance(content, dict) and HISTORY in content
     entries = [entry for entry in _entries(path, content) if SUMMARY not in entry]
     require_few_rows(path, len(entries))
@@ -44,7 +44,7 @@ def read_entries(path: Path, text: str, keep: Keep) -> Log:
         for name, value in found.items():
             cells.setdefault(name, Cells()).add(step, _number(path, number, name, value), number)
     columns = {name: cell.column() for name, cell in cells.items()}
-    return Log(tuple(names), columns, "entry", rate_delay=int(is_trainer_state))
+    return Log(tuple(names), columns, "entry", rate_delay=int(is_trainer_state), notes=notes)
 
 
 def _entries(path: Path, content: Any) -> list[dict[str, Any]]:
@@ -56,10 +56,10 @@ def _entries(path: Path, content: Any) -> list[dict[str, Any]]:
     return content
 
 
-def _parsed(path: Path, text: str) -> Any:
-    """The whole text as JSON or, if it has more than one value, a list with that of each line."""
+def _parsed(path: Path, text: str) -> tuple[Any, tuple[str, ...]]:
+    """The whole text as JSON or, if it has more than one value, a list with that of each line; and what is left out."""
     try:
-        return json.loads(text)
+        return json.loads(text), ()
     except json.JSONDecodeError as error:
         if "Extra data" not in error.msg:
             refuse_log(path, f"the JSON is damaged at line {error.lineno}: {error.msg}")
@@ -67,7 +67,18 @@ def _parsed(path: Path, text: str) -> Any:
         refuse_log(path, f"the JSON cannot be read: {str(error)[:80]}")
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     require_few_rows(path, len(lines))
-    return [_line(path, number, line) for number, line in lines]
+    notes: tuple[str, ...] = ()
+    if not text.endswith(("\n", "\r")) and not _is_json(lines[-1][1]):
+        notes, lines = (left_out(f"line {lines[-1][0]}"),), lines[:-1]
+    return [_line(path, number, line) for number, line in lines], notes
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (RecursionError, ValueError):
+        return False
+    return True
 
 
 def _line(path: Path, number: int, line: str) -> Any:

@@ -47,6 +47,7 @@ class Log:
         row: What a row is called in this format: ``"line"``, ``"entry"`` or ``"event"``.
         run: Name of the run, if the file names it.
         rate_delay: 0 if the learning rate of a row is that of the next update, 1 if that of the last one.
+        notes: What was left out and why, one sentence each.
     """
 
     names: tuple[str, ...]
@@ -54,6 +55,7 @@ class Log:
     row: str
     run: str = ""
     rate_delay: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -83,6 +85,14 @@ def refuse_log(path: Path, problem: str, remedy: str = "") -> NoReturn:
     """Raise ValueError for a log that cannot be read, in one line."""
     text = " ".join(f"load_run: {path}: {problem}.".split())
     raise ValueError(text + (f" {remedy}" if remedy else ""))
+
+
+def left_out(place: str) -> str:
+    """The sentence about a last line that was cut, or may have been."""
+    return (
+        f"{place} has no line end, so it may be cut in the middle of a number, and it is left out. If it is complete, "
+        "end the file with a newline."
+    )
 
 
 def listed(names: Iterable[object], limit: int = 12) -> str:
