@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches
+from eigencurve.hessian.space import own_part
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ def chosen_parameters(function: str, model: nn.Module, patterns: str | Iterable[
     if dtype not in (torch.float32, torch.float64):
         _check.refuse(function, "model", "of type float32 or float64", dtype, "Call .float() on a copy of the model.")
     return chosen
+
+
+def other_parameters(model: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
+    """Parameters of ``model`` that are not in ``names``, frozen or not chosen; of distributed ones the own part."""
+    return {name: own_part(p.detach()) for name, p in model.named_parameters() if name not in names}
 
 
 def checked_loss(function: str, loss: Any, index: int) -> Tensor:
