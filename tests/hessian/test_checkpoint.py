@@ -550,7 +550,13 @@ def test_a_path_that_cannot_be_a_file_is_refused_before_the_first_product(tmp_pa
     def denied(_lock):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
+    def full(_lock):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     monkeypatch.setattr(_files, "_locked", denied)  # no folder is read-only for root
     with pytest.raises(ValueError, match=r"must be a file that can be written, got .Permission denied: .*run\.npz"):
+        estimate_spectrum(source, 5, checkpoint=tmp_path / "run.npz", progress=False)
+    monkeypatch.setattr(_files, "_locked", full)
+    with pytest.raises(CheckpointError, match=r"the checkpoint .*run\.npz cannot be saved: No space left on device"):
         estimate_spectrum(source, 5, checkpoint=tmp_path / "run.npz", progress=False)
     assert source.num_products == 0

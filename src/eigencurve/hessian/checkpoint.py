@@ -13,6 +13,7 @@ process changes. Names that are too long are abbreviated, see :func:`eigencurve.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import time
@@ -40,6 +41,10 @@ from eigencurve.hessian.space import Space
 FORMAT = "eigencurve.lanczos"
 VERSION = 3
 SECONDS_BETWEEN = 5.0
+# What makes a path wrong, in contrast to a disk that is full or fails.
+WRONG_PATH = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+)  # fmt: skip
 ROWS = r"\.rows-\d+-\d+"
 # The fields of the small file and their numbers of axes; the texts are not numbers. Files of version 0.1 have no
 # function.
@@ -98,8 +103,8 @@ def reserved(path: str | os.PathLike[str] | None, function: str, is_main_process
     """Keep the checkpoint for this process until the block ends.
 
     Raises:
-        ValueError: If another process uses the checkpoint now, if the path is a folder, or if no file can be created
-            there.
+        ValueError: If another process uses the checkpoint now, or if no file can have this path.
+        CheckpointError: If the lock cannot be written for another reason, such as a full disk.
     """
     if path is None or not is_main_process:
         yield
@@ -116,6 +121,8 @@ def reserved(path: str | os.PathLike[str] | None, function: str, is_main_process
             _check.refuse(function, "checkpoint", "used by one process at a time", f"{path}, in use by another", remedy)
         except (OSError, RuntimeError) as error:  # RuntimeError: links that point to each other
             reason = getattr(error, "strerror", None) or str(error)
+            if getattr(error, "errno", errno.ELOOP) not in WRONG_PATH:
+                raise CheckpointError(f"{function}: the checkpoint {path} cannot be saved: {reason}.") from error
             remedy = "Pass another path."
             _check.refuse(function, "checkpoint", "a file that can be written", f"{reason}: {path}", remedy)
         yield

@@ -104,8 +104,8 @@ class DistributedOperator:
 
     def mean_loss(self) -> float:
         """Mean loss over the examples of all processes."""
-        share = self.operator.num_examples / self.num_examples
-        return float(self._sum(torch.tensor(share * self.operator.mean_loss(), device=self.device)))
+        part = self.operator.mean_loss() * self.operator.num_examples / self.num_examples
+        return float(self._sum(torch.tensor(part, dtype=torch.float64, device=self.device)))
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes."""
