@@ -40,8 +40,9 @@ class TimmSchedule:
 
     def step_update(self, num_updates: int, metric: float | None = None) -> None:  # noqa: ARG002 -- timm's name
         """Set the rates of the next update, after ``num_updates`` updates."""
-        self.scheduler.join_new_groups()
-        self._scale_new_groups()
+        if len(self.scheduler.optimizer.param_groups) > self._num_scaled:
+            self.scheduler.join_new_groups()
+            self._scale_new_groups()
         self.scheduler.step(num_updates)
 
     def step(self, epoch: int, metric: float | None = None) -> None:
