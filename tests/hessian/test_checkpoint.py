@@ -273,7 +273,7 @@ def test_a_second_process_is_refused_and_the_first_one_finishes(tmp_path):
     assert not list(tmp_path.glob("*.lock"))
 
 
-EARLIER = Path(__file__).parent / "version_2"  # files of version 2 of the estimates below, made by release 0.2
+EARLIER = Path(__file__).parent / "version_2"  # files of version 2, of the estimates below
 
 
 def earlier(folder, name, version):
