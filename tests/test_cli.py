@@ -33,3 +33,41 @@ def test_the_version_is_that_of_the_package():
 def test_the_module_is_the_command():
     result = subprocess.run([sys.executable, "-m", "eigencurve.cli", "--version"], capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (0, f"{ec.__version__}\n")
+
+
+CORE_ONLY = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+from eigencurve.cli import app
+from eigencurve.commands.shell import COMMANDS, load
+words = [[name, *inner] for name in COMMANDS for inner in ([], *([i] for i in getattr(load(name), "commands", [])))]
+assert len(words) > len(COMMANDS)
+for command in [[], *words]:
+    try:
+        app([*command, "--help"])
+    except SystemExit as end:
+        assert end.code == 0, (command, end.code)
+for command in (["report", "spectrum.npz", "--steps", "9"], ["estimate", "module:problem"]):
+    try:
+        app(command)
+    except SystemExit as end:
+        assert end.code == 1, (command, end.code)
+"""
+OPTIONAL = {
+    "torch", "jax", "keras", "optax", "matplotlib", "plotly", "streamlit", "joblib", "ray", "sklearn", "PIL",
+    "lightning", "pytorch_lightning", "transformers", "accelerate", "tensorboard", "pandas",
+}  # fmt: skip
+
+
+def test_the_help_of_every_command_needs_only_the_core():
+    code = CORE_ONLY.format(missing=sorted(OPTIONAL))
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines() == [
+        "error: eigencurve.figures needs matplotlib: pip install eigencurve[plot]",
+        "error: eigencurve.hessian needs PyTorch: pip install eigencurve[torch]",
+    ]

@@ -1,10 +1,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from eigencurve._files import exclusive, write_atomically
+from eigencurve._files import companion, companions, exclusive, write_atomically
 
 
 def test_the_content_is_written_and_replaced(tmp_path):
@@ -83,3 +84,68 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     write_atomically(dangling, b"first")
     assert dangling.is_symlink()
     assert (tmp_path / "later.bin").read_bytes() == b"first"
+
+
+LONG = ["a" * 200 + ".npz", "a" * 236 + ".npz", "a" * 250 + ".npz", "a" * 251 + ".npz", "é" * 125 + ".txt", "日" * 85]
+
+
+@pytest.mark.parametrize("name", LONG, ids=lambda name: str(len(os.fsencode(name))))
+def test_every_name_that_the_file_system_allows_can_be_written_and_locked(tmp_path, name):
+    path = tmp_path / name
+    for content in (b"old", b"new"):
+        with exclusive(path):
+            write_atomically(path, content)
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_write_of_a_long_name_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_atomically(tmp_path / ("x" * 255), b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["run.npz", *LONG])
+def test_a_companion_is_next_to_its_file_and_has_a_legal_name_of_its_own(tmp_path, name):
+    path, other = tmp_path / name, tmp_path / (name[:-1] + "#")
+    found = {companion(owner, ending) for owner in (path, other) for ending in (".rows-0-0", ".rows-10-1", ".next")}
+    assert len(found) == 6
+    assert all(file.parent == tmp_path and len(os.fsencode(file.name)) <= 255 for file in found)
+    for file in found:
+        file.touch()
+    assert {file for file, _ in companions(path, r"\.rows-(\d+)-(\d+)")} == {
+        companion(path, ".rows-0-0"), companion(path, ".rows-10-1")
+    }  # fmt: skip
+
+
+def test_a_short_name_keeps_its_ending_in_plain_sight(tmp_path):
+    assert companion(tmp_path / "run.npz", ".rows-0-0").name == "run.npz.rows-0-0"
+    assert companion(tmp_path / ("a" * 246), ".rows-0-0").name == "a" * 246 + ".rows-0-0"
+
+
+def test_companions_are_found_by_their_name_and_not_by_a_pattern(tmp_path):
+    for name in ("run[1].npz.rows-0-0", "run1.npz.rows-0-0", "run[1].npz.rows-0-0.old", "run[1]xnpz.rows-0-0"):
+        (tmp_path / name).touch()
+    (match,) = companions(tmp_path / "run[1].npz", r"\.rows-(\d+)-(\d+)")
+    assert (match[0].name, match[1].groups()) == ("run[1].npz.rows-0-0", ("0", "0"))
+    assert companions(tmp_path / "missing" / "run.npz", ".*") == []
+
+
+def test_a_link_and_its_target_have_one_lock(tmp_path):
+    target, link = tmp_path / "folder" / "run.npz", tmp_path / "link.npz"
+    target.parent.mkdir()
+    link.symlink_to(target)
+    with exclusive(link):
+        with pytest.raises(BlockingIOError), exclusive(target):
+            pytest.fail("the target is not locked")
+        assert [file.name for file in target.parent.iterdir()] == ["run.npz.lock"]
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_lock_is_removed_after_a_change_of_folder(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with exclusive(Path("run.npz")):
+        os.chdir("other")
+    assert [file.name for file in tmp_path.iterdir()] == ["other"]

@@ -11,8 +11,10 @@ pytest.importorskip("lightning")
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.callbacks import BaseFinetuning
 from tests.adapters.drivers.lightning import Module, fit, trainer
 from tests.adapters.recording import recorded
+from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
@@ -386,3 +388,15 @@ def test_a_range_test_changes_nothing_and_may_end_the_fit():
     assert callback.result.suggestion is not None
     ended = fit(Classifier(), -1, data(), callbacks=[RangeTestCallback(loss, stop=True, max_lr=1e3)], max_epochs=3)
     assert ended.global_step <= 12
+
+
+def test_layers_that_a_finetuning_callback_unfreezes_follow_the_schedule():
+    """Lightning adds their group with a rate relative to the current one of the first group."""
+    body, head, f = nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 1), ec.linear(10, 0.5)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.5)
+    scheduler = ScheduleLR(optimizer, f)
+    scheduler.step(4)
+    BaseFinetuning.unfreeze_and_add_param_group(body, optimizer, initial_denom_lr=10.0)
+    for step in range(5, 8):
+        scheduler.step()
+        assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([f(step), f(step) / 10])

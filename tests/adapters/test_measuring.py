@@ -1,6 +1,7 @@
 """The schedule of a measured run, apart from any trainer."""
 
 import json
+import math
 
 import pytest
 
@@ -119,3 +120,21 @@ def test_an_estimate_that_has_not_settled_is_a_warning():
     plan = MeasuredPlan(loss, Measurement(lr=0.2, weight_decay=1e-2, num_steps=5))
     with pytest.warns(UserWarning, match=r"Measurement: The spectrum has not settled .* Pass a larger 'num_steps'"):
         plan.measure(model, DataLoader(data(), batch_size=8), step=0, total_steps=20)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": 2.5}, "'step' must be an integer, got 2.5"), ({"step": -1}, "'step' must be >= 0"),
+        ({"eigenvalues": [math.nan, 1.0]}, "finite"), ({"weights": None}, "weights"),
+    ],
+)  # fmt: skip
+def test_a_damaged_state_is_refused_and_changes_nothing(change, message):
+    plan = MeasuredPlan(loss, MEASUREMENT)
+    plan.load_state_dict({"step": 3, "eigenvalues": [1.0, 2.0], "weights": [1.0, 1.0], "dim": 8})
+    before = plan.state_dict()
+    with pytest.raises((ValueError, TypeError), match=message):
+        plan.load_state_dict({**before, **change})
+    with pytest.raises(ValueError, match=r"the state of a MeasuredPlan, got .one without \['step'\]"):
+        plan.load_state_dict({name: value for name, value in before.items() if name != "step"})
+    assert plan.state_dict() == before

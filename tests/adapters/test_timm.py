@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
 from tests.adapters.recording import make_optimizer, recorded
 
 import eigencurve as ec
@@ -62,3 +63,13 @@ def test_it_cools_down_and_has_a_schedule_per_group():
         [0.5 * rate, low]
         for rate, low in zip(ec.linear(4, SCHEDULE(4)).values(), ec.linear(4, 0.1).values(), strict=True)
     ]
+
+
+def test_a_group_that_is_added_has_its_scale():
+    optimizer = make_optimizer({"lr_scale": 0.5}, {}, lr=LR)
+    scheduler = TimmSchedule(optimizer, SCHEDULE)
+    scheduler.step_update(4)
+    optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))], "lr_scale": 0.25})
+    for updates in (5, 6):
+        scheduler.step_update(updates)
+        assert [g["lr"] for g in optimizer.param_groups] == [SCHEDULE(updates) * scale for scale in (0.5, 1.0, 0.25)]

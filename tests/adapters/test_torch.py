@@ -1,6 +1,9 @@
+import copy
 import io
 import json
+import math
 import pickle
+import re
 import warnings
 from itertools import pairwise
 
@@ -443,3 +446,129 @@ def test_a_state_of_the_first_version_is_read():
     assert ScheduleLR.resume(make_optimizer(), state).get_last_lr() == [f(4)]
     with pytest.raises(ValueError, match="the state of a ScheduleLR, version 2 or older"):
         ScheduleLR.resume(make_optimizer(), {**state, "version": 3})
+
+
+# ---- Damaged states, and groups that join later
+
+
+DAMAGED = [
+    ("ratios", [math.nan], "'ratios' must be finite, got nan"),
+    ("ratios", [math.inf], "'ratios' must be finite, got inf"),
+    ("ratios", [-1.0], "'ratios' must be >= 0, got -1.0"),
+    ("ratios", ["x"], "'ratios' must be a number, got 'x'"),
+    ("ratios", 1.0, "'ratios' must be a list with one number per parameter group"),
+    ("last_epoch", 2.5, "'last_epoch' must be an integer, got 2.5"),
+    ("last_epoch", math.nan, "'last_epoch' must be an integer, got nan"),
+    ("last_epoch", -1, "'last_epoch' must be >= 0, got -1"),
+    ("step_count", 3.5, "'step_count' must be an integer, got 3.5"),
+    ("step_count", -2, "'step_count' must be >= 0, got -2"),
+    ("weight_decays", [math.nan], "'weight_decays' must be finite, got nan"),
+    ("weight_decays", [0.1, 0.1], "'weight_decays' must be a list with one entry for each of the 1 ratios"),
+    ("schedules", [F.to_dict(), F.to_dict()], "'schedules' must be a list with one entry for each of the 1 ratios"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"), DAMAGED, ids=[f"{name} {value}"[:30] for name, value, _ in DAMAGED]
+)
+def test_a_damaged_state_is_refused_and_changes_nothing(name, value, message):
+    optimizer = make_optimizer()
+    scheduler = ScheduleLR(optimizer, F, scale_weight_decay=True)
+    scheduler.step()
+    before = copy.deepcopy((scheduler.state_dict(), optimizer.state_dict()))
+    state = {**ScheduleLR(make_optimizer(), F, scale_weight_decay=True).state_dict(), name: value}
+    with pytest.raises((ValueError, TypeError), match=f"ScheduleLR: {re.escape(message)}"):
+        scheduler.load_state_dict(state)
+    with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+        ScheduleLR.resume(make_optimizer(), state)
+    assert (scheduler.state_dict(), optimizer.state_dict()) == before
+
+
+def joined(rate, num_steps=4, schedule=F, **settings):
+    """An optimizer to which a group was added after some steps, with its rate or with the default one."""
+    optimizer = make_optimizer((0.5, 0.05))
+    scheduler = ScheduleLR(optimizer, schedule, **settings)
+    for _ in range(num_steps):
+        optimizer.step()
+        scheduler.step()
+    own = {} if rate is None else {"lr": rate}
+    optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))], **own})
+    return optimizer, scheduler
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 4])
+@pytest.mark.parametrize("rate", [None, 0.03])
+def test_a_group_that_is_added_follows_the_schedule_and_is_saved(rate, num_steps):
+    """F warms up, so at its start a ratio of the default rate to the current one would be far too large."""
+    optimizer, scheduler = joined(rate, num_steps)
+    ratio = 1.0 if rate is None else rate / F(num_steps)
+    assert rates_of(optimizer)[2] == (0.5 if rate is None else rate)
+    state = saved({"scheduler": scheduler.state_dict(), "optimizer": optimizer.state_dict()})
+    fresh = make_optimizer((0.5, 0.05, 0.5))
+    fresh.load_state_dict(state["optimizer"])
+    made_again, resumed = ScheduleLR(fresh, F), ScheduleLR.resume(fresh, state["scheduler"])
+    for each in (scheduler, resumed, made_again):
+        assert each.ratios == pytest.approx([1.0, 0.1, ratio])
+    for t in range(num_steps, 9):
+        wanted = pytest.approx([F(t), F(t) * 0.1, F(t) * ratio])
+        assert rates_of(fresh) == wanted
+        for each, its in ((optimizer, scheduler), (fresh, resumed)):
+            if its is scheduler and t > num_steps:
+                assert rates_of(each) == its.get_last_lr() == wanted
+            each.step()
+            its.step()
+
+
+def test_an_added_group_can_join_at_once():
+    optimizer, scheduler = joined(None)
+    scheduler.join_new_groups()
+    assert rates_of(optimizer) == scheduler.get_last_lr() == [F(4), F(4) * (0.05 / 0.5), F(4)]
+
+
+def test_an_added_group_cools_down_and_is_extended_with_the_others():
+    optimizer, scheduler = joined(0.03)
+    scheduler.extend(ec.constant(20, 0.4), rewarm=None)
+    scheduler.cooldown(num_steps=5)
+    ratio = 0.03 / F(4)
+    for t in range(4, 12):
+        assert rates_of(optimizer)[2] == pytest.approx(scheduler.schedule(t) * ratio)
+        scheduler.step()
+
+
+def test_an_added_group_keeps_its_rate_if_each_group_has_its_own_schedule():
+    optimizer, scheduler = joined(0.03, schedule=[F, None])
+    scheduler.step()
+    assert rates_of(optimizer) == [F(5), 0.05, 0.03]
+    again = ScheduleLR.resume(make_optimizer((0.5, 0.05, 0.03)), saved(scheduler.state_dict()))
+    assert again.get_last_lr() == [F(5), 0.05, 0.03]
+    scheduler.extend([F, None, F])
+    assert rates_of(optimizer) == [F(5), 0.05, F(5)]
+
+
+def test_the_weight_decay_of_an_added_group_follows_the_rate():
+    optimizer, scheduler = joined(None, scale_weight_decay=True)
+    optimizer.param_groups[2]["weight_decay"] = 0.3
+    scheduler.step()
+    assert optimizer.param_groups[2]["weight_decay"] == pytest.approx(0.3 * F(5) / F.lr)
+    assert scheduler.state_dict()["weight_decays"] == [0, 0, 0.3]
+
+
+def test_a_group_cannot_be_added_in_proportion_to_a_rate_of_zero():
+    f = ec.linear(3, 0.5, min_lr=0.0)
+    optimizer, scheduler = joined(0.03, num_steps=3, schedule=ec.piecewise(4, [0, 3], [0.5, 0.0]))
+    before = len(scheduler.schedules)
+    with pytest.raises(
+        ValueError, match=r"'lr' must be that of the optimizer for a group that is added while the .* 0"
+    ):
+        scheduler.step()
+    assert len(scheduler.schedules) == len(scheduler.ratios) == before
+    optimizer, scheduler = joined(None, num_steps=3, schedule=f)
+    scheduler.step()
+    assert rates_of(optimizer)[2] == rates_of(optimizer)[0]
+
+
+def test_a_state_of_fewer_groups_says_what_to_do():
+    state = stepped(F, 3, (0.5, 0.05))[1].state_dict()
+    _, scheduler = joined(None)
+    with pytest.raises(ValueError, match=r"of 3 parameter groups, got 2\. Give the optimizer the groups that it had"):
+        scheduler.load_state_dict(state)

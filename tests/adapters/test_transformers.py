@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ import torch
 import transformers
 from tests.adapters.drivers.transformers import LR, Run, arguments, sentences, tiny_gpt2
 from tests.adapters.recording import recorded
+from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
@@ -374,3 +376,20 @@ def test_a_range_test_changes_nothing_and_may_end_the_training(tmp_path):
     run.trainer.add_callback(RangeTestCallback(stop=True, max_lr=1e3, num_steps=30))
     run.train()
     assert run.trainer.state.global_step <= 1
+
+
+def test_a_parameter_group_that_is_added_is_in_the_checkpoints():
+    optimizer, f = torch.optim.SGD([nn.Parameter(torch.ones(2))], lr=0.5), ec.linear(10, 0.5)
+    callback, scheduler = ScheduleCallback(f), SimpleNamespace(_last_lr=None)
+    state = SimpleNamespace(max_steps=10, global_step=0, stateful_callbacks={})
+    callback.on_train_begin(None, state, None, optimizer=optimizer)
+    for step in range(4):
+        state.global_step = step
+        if step == 2:
+            optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))], "lr": f(1) / 4})
+        callback.on_pre_optimizer_step(None, state, None, lr_scheduler=scheduler)
+    assert scheduler._last_lr == [f(3), f(3) / 4]
+    again = ScheduleCallback(f)
+    fresh = torch.optim.SGD([{"params": [nn.Parameter(torch.ones(2))]}, {"params": [nn.Parameter(torch.ones(1))]}], 0.5)
+    again.on_train_begin(None, state, None, optimizer=fresh)
+    assert [group["lr"] for group in fresh.param_groups] == [f(3), f(3) / 4]

@@ -95,3 +95,16 @@ def test_the_real_clock_moves_on():
 def test_refuses_bad_settings(call, match):
     with pytest.raises(ValueError, match=match):
         call()
+
+
+@pytest.mark.parametrize("elapsed", [float("nan"), float("inf"), -1.0, "x"])
+def test_a_damaged_time_is_refused_and_changes_nothing(elapsed):
+    clock = Clock()
+    optimizer, scheduler = running(clock)
+    train(clock, optimizer, scheduler, [10.0, 8.0])
+    before = saved(scheduler.state_dict())
+    with pytest.raises((ValueError, TypeError), match="WallClockLR: 'elapsed' must be"):
+        scheduler.load_state_dict({**before, "elapsed": elapsed, "last_epoch": 0})
+    assert scheduler.state_dict() == before
+    with pytest.raises(ValueError, match="the state of a WallClockLR"):
+        scheduler.load_state_dict({name: value for name, value in before.items() if name != "seconds"})

@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
-from eigencurve.commands.measuring import MeasuringSettings, measure, size_of
+from eigencurve.commands.measuring import MeasuringSettings, _beside, measure, size_of
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
 from eigencurve.hessian.checkpoint import saved_steps
 
@@ -46,3 +46,10 @@ def test_sizes(text, size):
     assert size_of(text) == size
     with pytest.raises(ValueError, match="--memory-budget must be a size"):
         size_of("2XB")
+
+
+def test_the_checkpoints_of_noise_and_start_have_legal_names(tmp_path):
+    assert _beside(tmp_path / "run.npz", "noise").name == "run.npz.noise"
+    found = {_beside(tmp_path / (name * 255), what) for name in "ab" for what in ("noise", "start")}
+    assert len(found) == 4
+    assert all(len(path.name) <= 255 for path in found)

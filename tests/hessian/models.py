@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from eigencurve.hessian import HessianOperator
+
 
 class Recurrent(nn.Module):
     def __init__(self) -> None:
@@ -111,3 +113,13 @@ def dense(operator: object) -> Tensor:
     """Matrix of the operator, column by column."""
     eye = torch.eye(operator.dim, dtype=operator.dtype)
     return torch.stack([operator(column) for column in eye], dim=1)
+
+
+def small_operator() -> HessianOperator:
+    """An operator of numbers that every machine represents exactly, so its fingerprint is the same everywhere."""
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(((torch.arange(parameter.numel()) * 5) % 7 - 3).view_as(parameter) / 8)
+    x = ((torch.arange(48) * 11) % 13 - 6).view(12, 4).double() / 4
+    return HessianOperator(model, F.cross_entropy, (x, torch.arange(12) % 2))

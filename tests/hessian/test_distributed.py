@@ -43,6 +43,17 @@ for name, found, wanted in (
 rows = torch.arange(7) % 2 == 0
 assert torch.allclose(sharded.gradient(rows), space.part(operator.gradient(rows)), atol=1e-14)
 e = estimate_spectrum(sharded, 20, num_probes=2, settle=None, checkpoint=sys.argv[1] + "/sharded.npz")
+assert abs(sharded.mean_loss() - operator.mean_loss()) < 1e-14
+assert abs(operator.mean_loss() - HessianOperator(model, loss_fn, (x, y)).mean_loss()) < 1e-14
+for name, is_sharded in (("run.npz", False), ("sharded.npz", True)):
+    other = HessianOperator(model, lambda z, t: 10 * loss_fn(z, t), (x[mine], y[mine]))
+    changed = DistributedOperator(other, shard_vectors=is_sharded)
+    try:
+        estimate_spectrum(changed, 25, num_probes=2, settle=None, checkpoint=sys.argv[1] + "/" + name)
+    except ValueError as error:
+        assert "another problem: different product, gradient, loss'. The parameters, the data" in str(error), error
+    else:
+        raise SystemExit("the checkpoint of another loss was resumed")
 noise = estimate_noise(sharded, e, 4, num_steps=10)
 if rank == 0:
     with open(sys.argv[1] + "/sharded.json", "w") as file:

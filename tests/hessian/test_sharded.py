@@ -59,6 +59,18 @@ out["part"] = whole(operator.gradient(torch.tensor([False, False, False, True, F
 out["parameters"] = whole(operator.parameter_vector())
 estimate = estimate_spectrum(operator, NUM_STEPS, settle=None, checkpoint=folder + "/run.npz")
 out["spectrum"] = [estimate.alphas[0].tolist(), estimate.betas[0].tolist()]
+out["loss"] = operator.mean_loss()
+again = estimate_spectrum(operator, NUM_STEPS, settle=None, checkpoint=folder + "/run.npz")
+assert again.alphas[0].tolist() == estimate.alphas[0].tolist()
+changed = ShardedHessianOperator(
+    model, lambda z, t: 10 * next_byte_loss(z, t), (x[mine], y[mine]), microbatch=2, check=False
+)
+try:
+    estimate_spectrum(changed, NUM_STEPS, settle=None, checkpoint=folder + "/run.npz")
+except ValueError as error:
+    assert "another problem: different product, gradient, loss'" in str(error), error
+else:
+    raise SystemExit("the checkpoint of another loss was resumed")
 out["unused"] = estimate.num_unused
 out["noise"] = estimate_noise(operator, estimate, 4, num_steps=4).sigma2
 out["start"] = estimate_start(operator, displacement(operator.dim), estimate, num_steps=4).loss
@@ -129,6 +141,7 @@ def test_two_processes_of_a_distributed_model_agree_with_exact_products_of_the_w
     assert relative(torch.tensor(found["gradient"]), exact.gradient()) < 1e-5
     part = exact.gradient(torch.tensor([False, False, False, True, False]))
     assert relative(torch.tensor(found["part"]), part) < 1e-5
+    assert found["loss"] == pytest.approx(exact.mean_loss(), rel=1e-5)  # float32
 
     # The run is that of one process up to the error of the products.
     estimate = estimate_spectrum(single, NUM_STEPS, settle=None)

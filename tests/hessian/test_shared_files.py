@@ -1,6 +1,9 @@
+import os
+
 import pytest
 from tests.torchrun import run_alone
 
+from eigencurve._files import companion
 from eigencurve.hessian.shared_files import newest_common, next_path, replace_together, require_number_of_parts
 from eigencurve.hessian.space import whole_space
 
@@ -129,7 +132,7 @@ for vectors in (30, 14):  # the whole basis, and a few rows with locked Ritz vec
             whole, resumed = np.load(FOLDER / f"whole-{vectors}-0.npz"), np.load(FOLDER / f"{name}-1.npz")
             assert np.array_equal(whole["alphas"], resumed["alphas"]), name
             assert np.array_equal(whole["betas"], resumed["betas"]), name
-            assert resumed["calls"] <= STEPS - save + 1, (name, resumed["calls"])
+            assert resumed["calls"] <= STEPS - save + 2, (name, resumed["calls"])
     whole, alone = np.load(FOLDER / f"whole-{vectors}-0.npz"), np.load(FOLDER / f"alone-{vectors}-0.npz")
     # With locked vectors, later steps amplify rounding: a copy of an eigenvalue appears a little sooner or later.
     for key in ("alphas", "betas"):
@@ -145,3 +148,25 @@ def test_a_killed_process_leaves_a_state_that_all_can_resume(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(KILLED)
     run_alone(program, tmp_path)
+
+
+def test_the_parts_of_another_checkpoint_are_not_mistaken_for_those_of_a_name_with_brackets(tmp_path):
+    for name in ("run1.npz.part-0-of-3", "run[1].npz.part-old-of-5"):
+        (tmp_path / name).touch()
+    path = tmp_path / "run[1].npz"
+    require_number_of_parts(path, tmp_path / "run[1].npz.part-0-of-2", refuse)
+    (tmp_path / "run[1].npz.part-1-of-4.next").touch()
+    with pytest.raises(ValueError, match="of 2 processes, got a checkpoint of 4 processes"):
+        require_number_of_parts(path, tmp_path / "run[1].npz.part-0-of-2", refuse)
+
+
+@pytest.mark.parametrize("size", [230, 255])
+def test_the_parts_of_a_long_name_are_found(tmp_path, size):
+    path = tmp_path / ("é" * (size // 2))
+    own, other = companion(path, ".part-0-of-2"), companion(path, ".part-11-of-12")
+    for file in (own, next_path(own), companion(own, ".rows-10-10")):
+        assert len(os.fsencode(file.name)) <= 255
+    require_number_of_parts(path, own, refuse)
+    next_path(other).touch()
+    with pytest.raises(ValueError, match="of 2 processes, got a checkpoint of 12 processes"):
+        require_number_of_parts(path, own, refuse)

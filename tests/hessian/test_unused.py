@@ -83,10 +83,12 @@ def test_an_interrupted_run_resumes_with_the_same_numbers(tmp_path):
 
 
 class InterruptedAtOnce(MatrixOperator):
-    """Ctrl-C during the first product."""
+    """Ctrl-C during the first product of the run, the second one of the operator."""
 
-    def __call__(self, _vector):
-        raise KeyboardInterrupt
+    def __call__(self, vector):
+        if self.num_products == 1:
+            raise KeyboardInterrupt
+        return super().__call__(vector)
 
 
 def test_a_run_that_was_stopped_in_its_first_product_starts_again(tmp_path):

@@ -349,3 +349,50 @@ def test_an_io_error_on_a_full_disk_is_called_so(tmp_path, monkeypatch):
         monkeypatch.setattr("eigencurve.runs.store.shutil.disk_usage", lambda _, left=left: free._replace(free=left))
         with pytest.raises(StoreError, match=words):
             store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
+
+
+@pytest.mark.parametrize("letter", ["s", "é"])
+def test_the_longest_name_works_and_a_longer_one_is_refused_in_one_line(tmp_path, letter):
+    count = 240 // len(letter.encode())
+    store = Store(tmp_path / f"{letter * count}.sqlite")
+    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
+    assert Store(store.path, read_only=True).outcomes("e", [RUN]) == [OUTCOME]
+    for read_only in (False, True):
+        with pytest.raises(ValueError, match=r"Store: 'path' must be a file name of at most 247 bytes.*'-journal'"):
+            Store(tmp_path / f"{letter * count}x.sqlite", read_only)
+
+
+def test_a_store_stays_in_the_folder_of_the_call(tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    store = Store("s.sqlite")
+    os.chdir("other")
+    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
+    assert store.outcomes("e", [RUN]) == [OUTCOME]
+    assert not list((tmp_path / "other").iterdir())
+
+
+def test_a_link_to_a_store_finds_the_log_of_its_target(tmp_path, monkeypatch):
+    """In a folder that cannot be written, runs that are still in the log must not be left out in silence."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "real" / "s.sqlite")
+    Store(tmp_path / "real" / "s.sqlite")
+    (tmp_path / "real" / "s.sqlite-wal").write_bytes(b"runs that are not in the store yet")
+
+    class Denied:
+        """A connection to a file that cannot be locked, because no file can be created next to it."""
+
+        def __init__(self, address, **_settings):
+            assert "immutable" not in address, "the log is ignored"
+
+        def execute(self, _statement):
+            error = sqlite3.OperationalError("unable to open database file")
+            error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+            raise error
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(sqlite3, "connect", Denied)
+    with pytest.raises(StoreError, match=r"link\.sqlite cannot be written or opened"):
+        Store(tmp_path / "link.sqlite", read_only=True)

@@ -38,6 +38,10 @@ class UpdateScheduler(AcceleratedScheduler):
         if self.gradient_state.sync_gradients:
             self.scheduler.step(*args, **kwargs)
 
+    def join_new_groups(self) -> None:
+        """Let the groups that were added to the optimizer join at once; see :meth:`ScheduleLR.join_new_groups`."""
+        self.scheduler.join_new_groups()
+
     def extend(self, schedule: Schedules, rewarm: int | None = None) -> None:
         """Continue from the current step with another schedule; see :meth:`ScheduleLR.extend`."""
         self.scheduler.extend(schedule, rewarm)

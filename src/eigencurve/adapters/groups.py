@@ -65,6 +65,35 @@ def ratios_of(function: str, given: Schedules, groups: Groups) -> list[float]:
     return [rate / first[key] if first[key] > 0 else 1.0 for rate, key in zip(rates, keys, strict=True)]
 
 
+def joined_ratio(function: str, rate: float, default: float, initial: float, current: float) -> float:
+    r"""The factor of a group that joins a run, on the rate of the schedule that all groups share.
+
+    .. math:: \frac{\eta_g}{f(t)} \quad\text{or, with the default rate,}\quad \frac{\eta_g}{\eta_{0,0}}
+
+    A group with a rate of its own starts with it. The default rate is that of the start of the run, so a group that has
+    it gets the ratio that it would have had from the start.
+
+    Args:
+        function: Function name for error messages.
+        rate: Rate that the group was added with.
+        default: Rate that the optimizer gives to groups without one; NaN if it gives none.
+        initial: Initial rate of the first group.
+        current: Current rate of the schedule.
+
+    >>> joined_ratio("ScheduleLR", rate=0.05, default=0.5, initial=0.5, current=0.2)
+    0.25
+    >>> joined_ratio("ScheduleLR", rate=0.5, default=0.5, initial=0.5, current=0.2)
+    1.0
+    """
+    _check.at_least(function, "lr", rate, 0.0, "This is the rate of a parameter group that was added to the optimizer.")
+    if rate == default:
+        return rate / initial
+    if current <= 0:
+        need = "that of the optimizer for a group that is added while the schedule's rate is 0"
+        _check.refuse(function, "lr", need, rate, "Add the group without a rate, or while the rate is positive.")
+    return rate / current
+
+
 def first_schedule(schedules: Sequence[Schedule | None]) -> Schedule:
     """The schedule of the first group that has one."""
     return next(schedule for schedule in schedules if schedule is not None)

@@ -32,6 +32,7 @@ from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settings import EstimateSettings
 
 Loss = Callable[[Any, Any], Tensor]
+STATE_NAMES = {"step", "eigenvalues", "weights", "dim"}
 EARLY_SHARE = 0.1  # of the epochs, before the measurement
 
 
@@ -201,10 +202,18 @@ class MeasuredPlan:
         return {"step": step, "dim": spectrum.dim, **values}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the measurement of ``state``."""
-        if state:
-            spectrum = Spectrum(state["eigenvalues"], state["weights"], state["dim"])
-            self._measured = (int(state["step"]), spectrum)
+        """Restore the measurement of ``state``.
+
+        Raises:
+            TypeError: If the step of the measurement is not an integer.
+            ValueError: If the state is not one of :meth:`state_dict`. The plan is not changed.
+        """
+        if not state:
+            return
+        if missing := STATE_NAMES - state.keys():
+            _check.refuse("MeasuredPlan", "state", "the state of a MeasuredPlan", f"one without {sorted(missing)}")
+        step = _check.whole("MeasuredPlan", "step", state["step"], minimum=0)
+        self._measured = (step, Spectrum(state["eigenvalues"], state["weights"], state["dim"]))
 
 
 def warn_of_optimizer(optimizer: Any) -> None:

@@ -34,16 +34,25 @@ class TimmSchedule:
         self, optimizer: Any, schedule: Schedules, on_resume: str = "refuse", scale_weight_decay: bool = False
     ) -> None:
         self.scheduler = ScheduleLR(optimizer, schedule, on_resume=on_resume, scale_weight_decay=scale_weight_decay)
-        scales = [float(group.get("lr_scale", 1.0)) for group in optimizer.param_groups]
-        self.scheduler.ratios = [ratio * scale for ratio, scale in zip(self.scheduler.ratios, scales, strict=True)]
+        self._num_scaled = 0
+        self._scale_new_groups()
         self.scheduler.step(0)
 
     def step_update(self, num_updates: int, metric: float | None = None) -> None:  # noqa: ARG002 -- timm's name
         """Set the rates of the next update, after ``num_updates`` updates."""
+        if len(self.scheduler.optimizer.param_groups) > self._num_scaled:
+            self.scheduler.join_new_groups()
+            self._scale_new_groups()
         self.scheduler.step(num_updates)
 
     def step(self, epoch: int, metric: float | None = None) -> None:
         """Do nothing: timm's script calls this after every epoch, but the rates follow the updates."""
+
+    def _scale_new_groups(self) -> None:
+        """Multiply the ratio of every group that has joined by its ``lr_scale``, once."""
+        for index in range(self._num_scaled, len(self.scheduler.ratios)):
+            self.scheduler.ratios[index] *= float(self.scheduler.optimizer.param_groups[index].get("lr_scale", 1.0))
+        self._num_scaled = len(self.scheduler.ratios)
 
     def cooldown(self, from_step: int | None = None, **settings: Any) -> None:
         """Let the rate decay from ``from_step`` on; see :meth:`ScheduleLR.cooldown`."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.adapters.groups import Schedules, first_schedule, ratios_of, schedules_of
+from eigencurve.adapters.groups import Schedules, first_schedule, joined_ratio, ratios_of, schedules_of
 from eigencurve.adapters.reading import RateReader
+from eigencurve.adapters.scheduler_state import checked_state, saved_schedules
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.cooldown import cooldown, spliced
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
@@ -27,12 +28,7 @@ from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule
 from eigencurve.hessian.operator import HessianOperator
 from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 
-VERSIONS = (1, 2)
 ON_RESUME = ("refuse", "extend", "adopt")
-STATE_NAMES = {
-    1: ("schedule", "last_epoch", "step_count", "ratios"),
-    2: ("schedules", "last_epoch", "step_count", "ratios"),
-}
 
 
 class ScheduleLR(LRScheduler):
@@ -47,6 +43,12 @@ class ScheduleLR(LRScheduler):
     Call :meth:`step` once after every optimizer step, as for OneCycleLR. With gradient accumulation, call it once per
     update, not per microbatch; T counts updates. If mixed precision skips an optimizer step, call it nevertheless: the
     step counts, and there is no warning. With several processes, each one steps its own scheduler.
+
+    Groups that ``optimizer.add_param_group`` adds during the run join at the next :meth:`step`, or at once if you call
+    :meth:`join_new_groups`. With one schedule, a group that
+    is added with a rate of its own starts with that rate and keeps its ratio to the current rate of the first group. A
+    group that is added with the optimizer's default rate gets the ratio that it would have had from the beginning. With
+    one schedule per group, an added group keeps its rate; :meth:`extend` gives it a schedule.
 
     Args:
         optimizer: Any PyTorch optimizer. With one schedule, the rate of its first group must be positive.
@@ -95,7 +97,7 @@ class ScheduleLR(LRScheduler):
     @classmethod
     def resume(cls, optimizer: Optimizer, state: dict[str, Any]) -> ScheduleLR:
         """Create a scheduler from a saved state alone, which contains the schedules."""
-        saved = _saved_schedules(_checked_state(state))
+        saved = saved_schedules(checked_state("ScheduleLR", state))
         scaled = state.get("weight_decays") is not None
         scheduler = cls(optimizer, saved[0] if len(saved) == 1 else saved, scale_weight_decay=scaled)  # type: ignore[arg-type]
         scheduler.load_state_dict(state)
@@ -123,6 +125,15 @@ class ScheduleLR(LRScheduler):
         self._step_count += 1
         self._update_lr(epoch)
 
+    def join_new_groups(self) -> None:
+        """Let the groups that were added to the optimizer follow the schedule now, before the next :meth:`step`.
+
+        Raises:
+            ValueError: If a group has a rate of its own and the current rate of the schedule is zero.
+        """
+        self._join_new_groups()
+        self._set_rates()
+
     def extend(self, schedule: Schedules, rewarm: int | None = None) -> None:
         """Continue from the current step with another schedule, such as a longer one.
 
@@ -137,6 +148,7 @@ class ScheduleLR(LRScheduler):
         if isinstance(schedule, Schedule) != self.shared:
             need = "one Schedule, as before" if self.shared else "a list or a mapping, as before"
             _check.refuse("ScheduleLR.extend", "schedule", need, schedule)
+        self._join_new_groups()
         later = schedules_of("ScheduleLR.extend", schedule, self.optimizer.param_groups)
         done: dict[tuple[int, int], Schedule] = {}
         for i, (old, new) in enumerate(zip(self.schedules, later, strict=True)):
@@ -172,6 +184,7 @@ class ScheduleLR(LRScheduler):
         Raises:
             ValueError: If ``from_step`` is a step that was already taken.
         """
+        self._join_new_groups()
         start = self.last_epoch if from_step is None else _check.whole("ScheduleLR.cooldown", "from_step", from_step, 0)
         if start < self.last_epoch:
             remedy = "Resume a checkpoint from before that step to decay from there."
@@ -187,6 +200,7 @@ class ScheduleLR(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """State as plain numbers, strings and lists, including the schedules; it loads with ``weights_only=True``."""
+        self._join_new_groups()
         common = {"last_epoch": self.last_epoch, "step_count": self._step_count, "ratios": list(self.ratios)}
         if self.shared and self.weight_decays is None:
             return {"version": 1, "schedule": self.schedule.to_dict(), **common}
@@ -198,20 +212,22 @@ class ScheduleLR(LRScheduler):
         """Restore the step and the schedules of ``state_dict``, and set the optimizer's rates.
 
         Raises:
+            TypeError: If the state has a number of another type, such as a fractional step.
             ValueError: If the state is that of a different schedule and ``on_resume`` is ``"refuse"``: a length that
-                changes on resume would silently change the curve.
+                changes on resume would silently change the curve. Or if it is damaged. The scheduler is not changed.
         """
-        state = _checked_state(state_dict)
+        state = checked_state("ScheduleLR", state_dict)
+        self._join_new_groups()
         count = len(self.optimizer.param_groups)
         if len(state["ratios"]) != count:
-            _check.refuse("ScheduleLR", "state_dict", f"of {count} parameter groups", len(state["ratios"]))
-        saved = _saved_schedules(state)
-        schedules = self._resumed_schedules(saved, int(state["last_epoch"]))
+            remedy = "Give the optimizer the groups that it had when the state was saved."
+            _check.refuse("ScheduleLR", "state_dict", f"of {count} parameter groups", len(state["ratios"]), remedy)
+        saved = saved_schedules(state)
+        schedules = self._resumed_schedules(saved, state["last_epoch"])
         shared = self.shared if self.on_resume == "extend" else len(saved) == 1
         self.shared, self.schedules = shared, schedules * count if shared else schedules
-        self.ratios = [float(ratio) for ratio in state["ratios"]]
-        self.weight_decays = state.get("weight_decays", self.weight_decays)
-        self.last_epoch, self._step_count = int(state["last_epoch"]), int(state["step_count"])
+        self.ratios, self.weight_decays = state["ratios"], state.get("weight_decays", self.weight_decays)
+        self.last_epoch, self._step_count = state["last_epoch"], state["step_count"]
         self._set_rates()
 
     def _resumed_schedules(self, saved: list[Schedule | None], step: int) -> list[Schedule | None]:
@@ -229,7 +245,26 @@ class ScheduleLR(LRScheduler):
         old = saved if len(saved) == len(own) else [None] * len(own)
         return [_continued(before, after, step) for before, after in zip(old, own, strict=True)]
 
+    def _join_new_groups(self) -> None:
+        """Let the groups that were added to the optimizer follow the schedule."""
+        groups = self.optimizer.param_groups
+        for group in groups[len(self.schedules) :]:
+            rate, ratio = float(group["lr"]), 1.0
+            if self.shared:
+                current = self.schedule(max(self.last_epoch, 0))
+                default = float(self.optimizer.defaults.get("lr", math.nan))
+                ratio = joined_ratio("ScheduleLR", rate, default, float(groups[0]["initial_lr"]), current)
+                rate = float(groups[0]["initial_lr"]) * ratio
+            group["initial_lr"] = rate  # a scheduler that is made from the optimizer later finds the same ratio
+            self.schedules.append(self.schedule if self.shared else None)
+            self.ratios.append(ratio)
+            self.base_lrs.append(rate)
+            self._readers.append(RateReader())
+            if self.weight_decays is not None:
+                self.weight_decays.append(_initial_decay(group))
+
     def _update_lr(self, epoch: int | None = None) -> None:
+        self._join_new_groups()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set_rates()
 
@@ -296,22 +331,13 @@ def _continued(old: Schedule | None, new: Schedule | None, step: int) -> Schedul
     return new if new is None else spliced("ScheduleLR", new if old is None else old, new, step, None)
 
 
-def _checked_state(state: Any) -> dict[str, Any]:
-    version = state.get("version") if isinstance(state, dict) else None
-    if version not in VERSIONS or any(name not in state for name in STATE_NAMES[version]):
-        _check.refuse("ScheduleLR", "state_dict", f"the state of a ScheduleLR, version {VERSIONS[-1]} or older", state)
-    return dict(state)
-
-
-def _saved_schedules(state: dict[str, Any]) -> list[Schedule | None]:
-    """The schedule of each group, or the one that all groups share."""
-    saved = [state["schedule"]] if state["version"] == 1 else state["schedules"]
-    return [None if settings is None else schedule_from_dict(settings) for settings in saved]
-
-
 def _weight_decays(optimizer: Optimizer) -> list[float]:
     if any("weight_decay" not in group for group in optimizer.param_groups):
         need = "left out for an optimizer without weight decay"
         _check.refuse("ScheduleLR", "scale_weight_decay", need, True)
     # As PyTorch does with "initial_lr": a resumed optimizer has the scaled value in "weight_decay".
-    return [float(group.setdefault("initial_weight_decay", group["weight_decay"])) for group in optimizer.param_groups]
+    return [_initial_decay(group) for group in optimizer.param_groups]
+
+
+def _initial_decay(group: dict[str, Any]) -> float:
+    return float(group.setdefault("initial_weight_decay", group["weight_decay"]))

@@ -143,7 +143,10 @@ class ScheduleCallback(TrainerCallback):
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Set the rates of the next optimizer step."""
         if self.scheduler is not None:
+            num_groups = len(self.scheduler.ratios)
             self.scheduler.step(state.global_step)
+            if len(self.scheduler.ratios) > num_groups:  # groups were added, so the checkpoints need their ratios
+                self._store(state)
             trainer["lr_scheduler"]._last_lr = self.scheduler.get_last_lr()  # what the trainer logs
 
     def _store(self, state: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve.adapters.groups import Schedules, distinct
+from eigencurve.adapters.scheduler_state import REMEDY
 
 try:
     import torch.distributed as dist
@@ -92,14 +93,15 @@ class WallClockLR(ScheduleLR):
         Raises:
             ValueError: If the state has another budget, or another schedule and ``on_resume`` is ``"refuse"``.
         """
-        if not isinstance(state_dict, dict) or "elapsed" not in state_dict:
+        if not isinstance(state_dict, dict) or not {"elapsed", "seconds"} <= state_dict.keys():
             _check.refuse("WallClockLR", "state_dict", "the state of a WallClockLR", state_dict)
         if state_dict["seconds"] != self.seconds:
             need = f"one with this scheduler's budget of {self.seconds:g} seconds"
             remedy = "Another budget would make the rate jump."
             _check.refuse("WallClockLR", "state_dict", need, state_dict["seconds"], remedy)
+        elapsed = _check.at_least("WallClockLR", "elapsed", state_dict["elapsed"], 0.0, REMEDY)
         super().load_state_dict(state_dict)
-        self.elapsed, self._last_time = float(state_dict["elapsed"]), self.clock()
+        self.elapsed, self._last_time = elapsed, self.clock()
 
     def _update_lr(self, epoch: int | None = None) -> None:
         now = self.clock()

@@ -6,26 +6,16 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eigencurve import _check
 from eigencurve.commands import options
-from eigencurve.commands.measuring import Measured, MeasuringSettings, measure, size_of
 from eigencurve.commands.output import require_writable, show_json, warn, write
 from eigencurve.commands.problems import load_problem, require_problem
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import noise_facts, start_facts
-from eigencurve.hessian import (
-    GaussNewtonOperator,
-    HessianOperator,
-    PreconditionedOperator,
-    SpectrumEstimate,
-    keep_freed_memory,
-)  # fmt: skip
-from eigencurve.hessian.operator import CurvatureOperator
-from eigencurve.hessian.state_files import load_preconditioner, load_start_state
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.subject import USUAL_DECAY, Subject
@@ -33,6 +23,11 @@ from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import prepare
 from eigencurve.theory.stability import StabilityReport, largest_stable_rate, stability_report
+
+if TYPE_CHECKING:
+    from eigencurve.commands.measuring import Measured
+    from eigencurve.hessian import PreconditionedOperator, SpectrumEstimate
+    from eigencurve.hessian.operator import CurvatureOperator
 
 app = new_app()
 
@@ -134,6 +129,11 @@ def estimate(
       eigencurve estimate train:problem --noise --batch-size 128
       eigencurve estimate train:problem --noise --batch-size 128 --optimizer-state optimizer.pt --steps 10000
     """
+    # These import PyTorch, which the help does not need.
+    from eigencurve.commands.measuring import MeasuringSettings, measure, size_of
+    from eigencurve.hessian import GaussNewtonOperator, HessianOperator, keep_freed_memory
+    from eigencurve.hessian.state_files import load_start_state
+
     require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
@@ -229,6 +229,8 @@ class _Summary:
 def _metric(path: Path | None, kind: str | None, model: Any, operator: CurvatureOperator) -> Any:
     """What preconditions the operator: the optimizer or the diagonal of the file, or None without a file."""
     if path is not None:
+        from eigencurve.hessian.state_files import load_preconditioner  # imports PyTorch
+
         return load_preconditioner(path, model, operator.named_parameters, kind)
     if kind is not None:
         raise ValueError("'--optimizer' needs '--optimizer-state', the file of its state.")
@@ -239,6 +241,8 @@ def _stability(
     found: SpectrumEstimate, operator: CurvatureOperator | PreconditionedOperator, metric: Any, lr: float | None
 ) -> StabilityReport | None:
     """The largest eigenvalue compared with its limit at the learning rate; None if the rate is not known."""
+    from eigencurve.hessian import PreconditionedOperator  # imports PyTorch
+
     group = metric.param_groups[0] if hasattr(metric, "param_groups") else {}
     rate = float(group.get("lr", 0.0)) if lr is None else lr
     if lr is None and rate <= 0:  # not given, or the end of a schedule

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from eigencurve._files import companion
 from eigencurve.commands.output import command_line
 from eigencurve.hessian import (
     NoiseEstimate,
@@ -113,7 +114,7 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
 
 def _beside(checkpoint: Path | None, what: str) -> Path | None:
     """The checkpoint of the noise or the start, next to that of the spectrum."""
-    return None if checkpoint is None else Path(f"{checkpoint}.{what}")
+    return None if checkpoint is None else companion(checkpoint, f".{what}")
 
 
 def size_of(text: str) -> int:

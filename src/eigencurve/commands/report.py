@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +17,10 @@ from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.limits import momentum_of, optimizer_of, rate_limit
 from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
-from eigencurve.report.report import ComparisonSettings, report_page
-from eigencurve.report.runs import Panel, panels_of
 from eigencurve.runs.store import Store
+
+if TYPE_CHECKING:
+    from eigencurve.report.runs import Panel
 
 app = new_app()
 
@@ -66,6 +67,11 @@ def report(
       eigencurve report resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov
       eigencurve report --store eigencurve.sqlite -o runs.html
     """
+    from eigencurve.report.report import (  # imports matplotlib, which the help does not need
+        ComparisonSettings,
+        report_page,
+    )
+
     subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
@@ -94,6 +100,8 @@ def report(
 
 
 def _panels(path: Path) -> list[Panel]:
+    from eigencurve.report.runs import panels_of  # imports matplotlib
+
     found = panels_of(Store(path, read_only=True))
     if not found:
         raise ValueError(f"{path} contains no finished runs.")

@@ -194,6 +194,15 @@ def _feed(digest: Any, batch: Any) -> None:
         digest.update(tensor_bytes(tensor))
 
 
+def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """Hash of the names, types, shapes and values of tensors."""
+    digest = hashlib.sha256(" ".join(tensors).encode())
+    for tensor in tensors.values():
+        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor_bytes(tensor))
+    return digest.hexdigest()
+
+
 def tensor_bytes(tensor: Tensor) -> Any:
     """Bytes of a tensor of any type on any device, as a buffer."""
     plain = tensor.detach().cpu().contiguous().reshape(-1)

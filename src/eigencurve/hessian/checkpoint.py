@@ -6,16 +6,21 @@ replaced only after its rows are on disk, so a process killed at any time leaves
 
 If several processes hold parts of the vectors, each has two such files of its own, ``run.npz.part-0-of-2`` and so on.
 They save at the same steps and replace the small files together, see :mod:`eigencurve.hessian.shared_files`.
+
+The files are next to the file that ``run.npz`` points to if it is a link, and they stay there if the folder of the
+process changes. Names that are too long are abbreviated, see :func:`eigencurve._files.companion`.
 """
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import time
+import warnings
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,38 +31,42 @@ import torch
 from eigencurve import _check
 from eigencurve._archives import ArchiveError, read_arrays
 from eigencurve._arrays import Array
-from eigencurve._files import exclusive
+from eigencurve._files import companion, companions, exclusive
 from eigencurve.hessian.batches import tensor_bytes
+from eigencurve.hessian.identity import NUM_PROJECTIONS, Identity
 from eigencurve.hessian.lanczos import LanczosRun, Recurrence
 from eigencurve.hessian.shared_files import newest_common, next_path, replace_together, require_number_of_parts
 from eigencurve.hessian.space import Space
 
 FORMAT = "eigencurve.lanczos"
-VERSION = 2
+VERSION = 3
 SECONDS_BETWEEN = 5.0
+# What makes a path wrong, in contrast to a disk that is full or fails.
+WRONG_PATH = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
+)  # fmt: skip
+ROWS = r"\.rows-\d+-\d+"
 # The fields of the small file and their numbers of axes; the texts are not numbers. Files of version 0.1 have no
 # function.
-TEXTS = ("format", "fingerprint", "function")
+TEXTS = ("format", "fingerprint", "function", "part_names", "part_hashes", "number_names")
 AXES = {
-    "format": 0, "version": 0, "fingerprint": 0, "seed": 0, "num_steps": 0, "num_rows": 0, "lengths": 1, "exact": 1,
-    "distinct": 1, "done_alphas": 1, "done_betas": 1, "alphas": 1, "betas": 1, "now_exact": 0, "coordinates": 2,
-    "num_used": 0, "num_locked": 0, "num_stored": 0, "generation": 0, "sums": 1, "num_unused": 0,
+    "format": 0, "version": 0, "seed": 0, "num_steps": 0, "num_rows": 0, "lengths": 1, "exact": 1, "distinct": 1,
+    "done_alphas": 1, "done_betas": 1, "alphas": 1, "betas": 1, "now_exact": 0, "coordinates": 2, "num_used": 0,
+    "num_locked": 0, "num_stored": 0, "generation": 0, "sums": 1, "num_unused": 0,
 }  # fmt: skip
+# The fields of the identity, in files of this version and in those of versions 1 and 2.
+IDENTITY_AXES = {"part_names": 1, "part_hashes": 1, "number_names": 1, "numbers": 2}
+OLD_AXES = {"fingerprint": 0}
+OLD_VERSIONS = (1, 2)
+NO_NUMBERS = np.zeros((0, 1 + NUM_PROJECTIONS))
+SAME_PARTS = (
+    "The parameters, the data and the settings are the same, so the loss function, a buffer or the code of the model "
+    "has changed."
+)
 
 
-@dataclass(frozen=True)
-class Identity:
-    """What must match to resume a run.
-
-    Attributes:
-        fingerprint: Fingerprint of the operator.
-        seed: Seed of the start vectors.
-        function: Name of the function that made the run.
-    """
-
-    fingerprint: str
-    seed: int
-    function: str = "estimate_spectrum"
+class CheckpointError(OSError):
+    """The checkpoint cannot be written now: no space, no permission, or its folder was removed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,17 +103,28 @@ def reserved(path: str | os.PathLike[str] | None, function: str, is_main_process
     """Keep the checkpoint for this process until the block ends.
 
     Raises:
-        ValueError: If another process uses the checkpoint now.
+        ValueError: If another process uses the checkpoint now, or if no file can have this path.
+        CheckpointError: If the lock cannot be written for another reason, such as a full disk.
     """
     if path is None or not is_main_process:
         yield
         return
+    if os.path.isdir(path):
+        _check.refuse(function, "checkpoint", "the path of a file", f"{path}, a folder", "Add a file name.")
     with ExitStack() as stack:
         try:
+            with suppress(FileNotFoundError):
+                os.stat(path)
             stack.enter_context(exclusive(Path(path)))
         except BlockingIOError:
             remedy = "Wait until it has ended, or pass another path."
             _check.refuse(function, "checkpoint", "used by one process at a time", f"{path}, in use by another", remedy)
+        except (OSError, RuntimeError) as error:  # RuntimeError: links that point to each other
+            reason = getattr(error, "strerror", None) or str(error)
+            if getattr(error, "errno", errno.ELOOP) not in WRONG_PATH:
+                raise CheckpointError(f"{function}: the checkpoint {path} cannot be saved: {reason}.") from error
+            remedy = "Pass another path."
+            _check.refuse(function, "checkpoint", "a file that can be written", f"{reason}: {path}", remedy)
         yield
 
 
@@ -118,8 +138,9 @@ class CheckpointFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity, space: Space) -> None:
-        self.path, self.identity, self.space = space.own_path(Path(path)), identity, space
-        self._given = Path(path)
+        self._whole = Path(path).resolve()
+        self.path, self.identity, self.space = space.own_path(self._whole), identity, space
+        self._given = Path(path).absolute()
         self._sums: list[int] = []
         self._saved_as: tuple[int, int] | None = None
         self._next_save = time.monotonic() + SECONDS_BETWEEN
@@ -128,19 +149,30 @@ class CheckpointFile:
         """Read the state on disk; None if there is no file yet.
 
         Raises:
-            ValueError: If the file is truncated or damaged, or belongs to another model, data set or seed. The file is
-                not changed.
+            ValueError: If the file is truncated or damaged, or belongs to another model, loss, data set or seed. The
+                file is not changed.
+
+        Warns:
+            UserWarning: The file is of an earlier release, which did not record the loss and the product.
         """
-        require_number_of_parts(self._given, self.path, self._refuse)
+        require_number_of_parts(self._whole, self.path, self._refuse)
         paths = (self.path, next_path(self.path)) if self.space.is_shared else (self.path,)
         states = {state.progress: state for state in (self._state(path) for path in paths if path.exists())}
-        return newest_common(self.space, self.path, states, self._refuse)
+        chosen = newest_common(self.space, self.path, states, self._refuse)
+        if chosen is not None and "fingerprint" in chosen.fields:
+            warnings.warn(
+                f"{self.identity.function}: the checkpoint {self.path.name} is of an earlier release, which recorded "
+                "the parameters and the data, but not the loss function, the buffers, the frozen weights and the code "
+                "of the model. If any of these may have changed, move the file away and start again.",
+                stacklevel=2,
+            )
+        return chosen
 
     def _state(self, path: Path) -> SavedRun:
         fields = self._read(path)
-        self._require_same(fields)
         if not _fits_together(fields):
             self._refuse("a complete checkpoint", "fields that do not fit together")
+        self._require_same(fields)
         lengths, exact = fields["lengths"], fields["exact"]
         ends = np.cumsum(lengths)
         finished = [
@@ -167,24 +199,40 @@ class CheckpointFile:
             self.save(finished, run)
 
     def save(self, finished: list[LanczosRun], run: Recurrence) -> None:
-        """Write the new rows, then the small file, then delete files of rows that are no longer used."""
+        """Write the new rows, then the small file, then delete files of rows that are no longer used.
+
+        Raises:
+            CheckpointError: If a file cannot be written. The last save is complete.
+        """
+        try:
+            self._save(finished, run)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            remedy = "Make room and let the folder be written, or pass another path."
+            text = f"{self.identity.function}: the checkpoint {self.path} cannot be saved: {reason}. {remedy}"
+            raise CheckpointError(text) from error
+        self._next_save = time.monotonic() + SECONDS_BETWEEN
+
+    def _save(self, finished: list[LanczosRun], run: Recurrence) -> None:
         self._write_rows(len(finished), run)
         buffer = io.BytesIO()
         np.savez(buffer, **self._fields(finished, run))
         replace_together(self.space, self.path, buffer.getvalue())
         current = self._rows_path(len(finished), run.basis.generation)
-        for other in self.path.parent.glob(f"{self.path.name}.rows-*"):
+        for other, _ in companions(self.path, ROWS):
             if other != current:
                 other.unlink(missing_ok=True)
-        self._next_save = time.monotonic() + SECONDS_BETWEEN
 
     def _fields(self, finished: list[LanczosRun], run: Recurrence) -> dict[str, Any]:
         basis = run.basis
         joined: Array = np.concatenate([np.zeros(0), *(done.alphas for done in finished)])
         return {
-            "format": np.str_(FORMAT), "version": np.int64(VERSION),
-            "fingerprint": np.str_(self.identity.fingerprint), "seed": np.int64(self.identity.seed),
+            "format": np.str_(FORMAT), "version": np.int64(VERSION), "seed": np.int64(self.identity.seed),
             "function": np.str_(self.identity.function),
+            "part_names": np.array([*self.identity.parts], dtype=np.str_),
+            "part_hashes": np.array([*self.identity.parts.values()], dtype=np.str_),
+            "number_names": np.array([*self.identity.numbers], dtype=np.str_),
+            "numbers": np.array([*self.identity.numbers.values()]),
             "num_steps": np.int64(run.plan.num_steps), "num_rows": np.int64(run.plan.num_rows),
             "lengths": np.array([len(done.alphas) for done in finished], dtype=np.int64),
             "exact": np.array([done.exact for done in finished], dtype=np.int64),
@@ -203,13 +251,14 @@ class CheckpointFile:
         except (ArchiveError, OSError) as error:
             self._refuse("a complete checkpoint", str(error))
         if np.array_equal(fields.get("version", 0), 1):  # its probes leave no parameters out
-            fields |= {"version": np.array(VERSION), "num_unused": np.array(0)}
-        for name, axes in AXES.items():
+            fields |= {"num_unused": np.array(0)}
+        is_old = any(np.array_equal(fields.get("version", 0), old) for old in OLD_VERSIONS)
+        for name, axes in {**AXES, **(OLD_AXES if is_old else IDENTITY_AXES)}.items():
             field = fields.get(name)
             if field is None or field.ndim != axes or (field.dtype.kind == "U") != (name in TEXTS):
                 self._refuse("a complete checkpoint", f"one without a valid {name!r}")
         kind, version = str(fields["format"]), int(fields["version"])
-        if (kind, version) != (FORMAT, VERSION):
+        if kind != FORMAT or version not in (*OLD_VERSIONS, VERSION):
             self._refuse(f"of format {FORMAT!r}, version {VERSION}", f"{kind!r}, version {version}")
         return fields
 
@@ -217,17 +266,35 @@ class CheckpointFile:
         function = str(fields.get("function", "estimate_spectrum"))  # files of version 0.1 have no function
         if function != self.identity.function:
             self._refuse(f"of {self.identity.function}", f"a checkpoint of {function}")
-        if str(fields["fingerprint"]) != self.identity.fingerprint:
-            self._refuse("of this model, these parameters and this data", "a checkpoint of another problem")
         if int(fields["seed"]) != self.identity.seed:
             self._refuse(f"of seed {self.identity.seed}", f"a checkpoint of seed {int(fields['seed'])}")
+        if "fingerprint" in fields:
+            if str(fields["fingerprint"]) != self.identity.fingerprint():
+                self._refuse("of this model, these parameters and this data", "a checkpoint of another problem")
+            return
+        self._require_same_problem(fields)
 
-    def _refuse(self, constraint: str, got: str) -> NoReturn:
-        remedy = f"The file {self.path.name} is unchanged: move it away, or pass another path."
+    def _require_same_problem(self, fields: dict[str, Any]) -> None:
+        names, hashes = fields["part_names"].tolist(), fields["part_hashes"].tolist()
+        numbers = dict(zip(fields["number_names"].tolist(), fields["numbers"], strict=True))
+        parts = self.identity.different_parts(dict(zip(names, hashes, strict=True)))
+        changed = [*parts, *self.identity.different_numbers(numbers)]
+        if changed:
+            remedy = "" if parts else f"{SAME_PARTS} "
+            self._refuse("of this problem", f"a checkpoint of another problem: different {', '.join(changed)}", remedy)
+
+    def _refuse(self, constraint: str, got: str, cause: str = "") -> NoReturn:
+        remedy = f"{cause}The file {self.path.name} is unchanged: move it away, or pass another path."
         _check.refuse(self.identity.function, "checkpoint", constraint, got, remedy)
 
     def _rows_path(self, probe: int, generation: int) -> Path:
-        return self.path.with_name(f"{self.path.name}.rows-{probe}-{generation}")
+        return companion(self.path, _rows_ending(probe, generation))
+
+    def _saved_rows(self, probe: int, generation: int) -> Path:
+        """Path of the rows on disk; earlier releases wrote them next to a link instead of next to its target."""
+        path = self._rows_path(probe, generation)
+        linked = companion(self.space.own_path(self._given), _rows_ending(probe, generation))
+        return linked if linked.exists() and not path.exists() else path
 
     def _write_rows(self, probe: int, run: Recurrence) -> None:
         basis, now = run.basis, (probe, run.basis.generation)
@@ -248,8 +315,9 @@ class CheckpointFile:
     def _read_rows(self, probe: int, run: Recurrence) -> None:
         basis, size = run.basis, run.plan.vector_bytes
         numpy_type = torch.empty((), dtype=basis.rows.dtype).numpy().dtype
+        path = self._saved_rows(probe, basis.generation)
         try:
-            with open(self._rows_path(probe, basis.generation), "rb") as file:
+            with open(path, "rb") as file:
                 for place in range(basis.num_used):
                     content = bytearray(file.read(size))
                     if len(content) != size or zlib.crc32(content) != self._sums[place]:
@@ -257,6 +325,12 @@ class CheckpointFile:
                     basis.rows[place] = torch.from_numpy(np.frombuffer(content, dtype=numpy_type))
         except OSError as error:
             self._refuse("complete, with its rows", str(error))
+        if path != self._rows_path(probe, basis.generation):
+            self._sums = []  # the next save writes all rows to their own place
+
+
+def _rows_ending(probe: int, generation: int) -> str:
+    return f".rows-{probe}-{generation}"
 
 
 def _fits_together(fields: dict[str, Any]) -> bool:
@@ -265,6 +339,8 @@ def _fits_together(fields: dict[str, Any]) -> bool:
     each = len(fields["lengths"])
     return (
         len(fields["exact"]) == len(fields["distinct"]) == each
+        and len(fields.get("part_names", ())) == len(fields.get("part_hashes", ()))
+        and fields.get("numbers", NO_NUMBERS).shape == (len(fields.get("number_names", ())), NO_NUMBERS.shape[1])
         and len(fields["done_alphas"]) == len(fields["done_betas"]) == done
         and len(fields["alphas"]) == len(fields["betas"])
         and len(fields["coordinates"]) == used <= int(fields["num_rows"])

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
+from eigencurve.hessian.checkpoint import CheckpointFile, SavedRun, reserved
 from eigencurve.hessian.estimate import Interrupted, SpectrumEstimate
+from eigencurve.hessian.identity import identity_of
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import CHANGE
@@ -90,21 +91,28 @@ class DirectionMeasure:
 
 
 def measure_directions(
-    operator: LanczosOperator, starts: Sequence[Start], settings: DirectionSettings, weight_decay: float, mark: str = ""
+    operator: LanczosOperator,
+    starts: Sequence[Start],
+    settings: DirectionSettings,
+    weight_decay: float,
+    mark: str = "",
+    examples: LanczosOperator | None = None,
 ) -> list[DirectionMeasure]:
     """Run Lanczos from each vector and sharpen what it gives.
 
     Args:
         operator: Operator of H.
-        starts: Functions that return the vectors. Each is called once, also for runs that a checkpoint has finished.
+        starts: Functions that return the vectors. Each is called once, also for runs that a checkpoint has finished;
+            the first is called once more if there is a checkpoint, which holds numbers of that vector.
         settings: Settings of the runs.
         weight_decay: Value of |λ| below which it does not matter how the mass is distributed.
         mark: Text that identifies the vectors in a checkpoint, in addition to the operator and the seed.
+        examples: Another operator that the vectors are made from.
     """
     settling = Settling(weight_decay, 1, operator.dtype)
     shown = settings.progress and operator.is_main_process
     with reserved(settings.checkpoint, settings.function, operator.is_main_process):
-        loop = _DirectionLoop(operator, settings, mark)
+        loop = _DirectionLoop(operator, settings, _checkpoint_file(operator, settings, starts[0], mark, examples))
         with progress_bar(shown, loop.plan.num_steps * len(starts), str(loop.plan)) as advance:
             runs = [loop.run(index, start, advance) for index, start in enumerate(starts)]
     return [_measure(square, run, settling) for square, run in runs]
@@ -131,17 +139,24 @@ def grid_of(
     return grid, errors
 
 
+def _checkpoint_file(
+    operator: LanczosOperator, settings: DirectionSettings, first: Start, mark: str, examples: LanczosOperator | None
+) -> CheckpointFile | None:
+    """The checkpoint of the runs, if the settings have one; ``first`` is the first vector."""
+    if settings.checkpoint is None:
+        return None
+    path = Path(settings.checkpoint).absolute()
+    identity = identity_of(operator, settings.function, settings.seed, first(), mark, examples)
+    return CheckpointFile(path, identity, space_of(operator))
+
+
 class _DirectionLoop:
     """The loop over vectors and their Lanczos steps, with its checkpoints."""
 
-    def __init__(self, operator: LanczosOperator, settings: DirectionSettings, mark: str) -> None:
+    def __init__(self, operator: LanczosOperator, settings: DirectionSettings, file: CheckpointFile | None) -> None:
         self.operator, self.settings, self.space = operator, settings, space_of(operator)
-        self.file: CheckpointFile | None = None
-        self.saved: SavedRun | None = None
-        if settings.checkpoint is not None:
-            identity = Identity(f"{operator.fingerprint()}{mark}", settings.seed, settings.function)
-            self.file = CheckpointFile(settings.checkpoint, identity, self.space)
-            self.saved = self.file.load()
+        self.file = file
+        self.saved: SavedRun | None = None if file is None else file.load()
         self.output = self.file if operator.is_main_process or self.space.is_shared else None
         self.plan = self._plan()
         self.finished = [] if self.saved is None else list(self.saved.finished)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from eigencurve import _check
+from eigencurve.hessian.identity import joined_hashes
 from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.space import even_space, even_width, whole_space
@@ -96,6 +97,15 @@ class DistributedOperator:
     def fingerprint(self) -> str:
         """Hash of the fingerprints of all processes, in the order of their ranks."""
         return hashlib.sha256(" ".join(map(str, self._gather(self.operator.fingerprint()))).encode()).hexdigest()
+
+    def identity_parts(self) -> dict[str, str]:
+        """Hashes of the parts of the operators of all processes, in the order of their ranks."""
+        return joined_hashes(self._gather(self.operator.identity_parts()))
+
+    def mean_loss(self) -> float:
+        """Mean loss over the examples of all processes."""
+        part = self.operator.mean_loss() * self.operator.num_examples / self.num_examples
+        return float(self._sum(torch.tensor(part, dtype=torch.float64, device=self.device)))
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes."""

@@ -8,13 +8,15 @@ import os
 import time
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
+from eigencurve.hessian.checkpoint import CheckpointFile, SavedRun, reserved
+from eigencurve.hessian.identity import identity_of
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
@@ -110,12 +112,14 @@ def estimate_spectrum(
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds, with the basis in a second file next to it. If the file
-            exists, the run resumes from it and ends with the same numbers as an uninterrupted run.
+            exists, the run resumes from it and ends with the same numbers as an uninterrupted run. One product and one
+            gradient more make sure that it belongs to this loss and model.
         progress: Whether to show a progress bar on a terminal.
 
     Raises:
         ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
-            belongs to another model, data set or seed.
+            belongs to another model, loss, data set or seed.
+        CheckpointError: If the checkpoint cannot be written, for example because the disk is full (an OSError).
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).
@@ -159,7 +163,8 @@ class _ProbeLoop:
         self.file: CheckpointFile | None = None
         self.saved: SavedRun | None = None
         if settings.checkpoint is not None:
-            self.file = CheckpointFile(settings.checkpoint, Identity(operator.fingerprint(), settings.seed), space)
+            path = Path(settings.checkpoint).absolute()
+            self.file = CheckpointFile(path, identity_of(operator, FUNCTION, settings.seed), space)
             self.saved = self.file.load()
         self.output = self.file if operator.is_main_process or space.is_shared else None
         self.plan = _shared_plan(operator, settings, self.saved)

@@ -42,8 +42,8 @@ class MatvecOperator:
         dtype: Type of all vectors, ``"float32"`` or ``"float64"``. By default, float32 if ``matvec`` returns float32
             for a float64 vector, and float64 otherwise.
         vectors: Kind of vector that ``matvec`` takes: ``"numpy"`` arrays (also for JAX) or ``"torch"`` tensors.
-        fingerprint: Name that identifies this operator in checkpoints. By default, a hash of one product. Pass a name
-            if products are not reproducible to the last bit.
+        fingerprint: Name of this operator in checkpoints, which refuse one of another name. They also hold numbers of
+            one product, and refuse an operator whose product differs by more than rounding.
         check: Whether to spend three products on checking that products are deterministic and symmetric.
 
     Raises:
@@ -104,6 +104,10 @@ class MatvecOperator:
         if self._name is None:
             digest.update(tensor_bytes(self(probe_vectors(self)[1])))
         return digest.hexdigest()
+
+    def identity_parts(self) -> dict[str, str]:
+        """The settings and the given name, for checkpoints, which know the rest by a product."""
+        return {"settings": f"{type(self).__name__} {self.dim} {self.dtype}", "fingerprint": str(self._name)}
 
     def min_over_processes(self, value: int) -> int:
         """Minimum of ``value`` over all processes that share the products; here there is one."""

@@ -98,9 +98,8 @@ def estimate_noise(
     gradients = ExampleGradients(FUNCTION, operator, examples)
     gradients.require_independent()
     samples = [partial(gradients.sample, seed_of(settings.seed, index)) for index in range(count)]
-    mark = "" if examples is None else examples.fingerprint()
     starts: list[Start] = [lambda: gradients.mean, *samples]
-    mean, *measures = measure_directions(operator, starts, settings, grid.weight_decay, mark)
+    mean, *measures = measure_directions(operator, starts, settings, grid.weight_decay, examples=examples)
     return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches
+from eigencurve.hessian.space import own_part
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ def chosen_parameters(function: str, model: nn.Module, patterns: str | Iterable[
     if not trainable:
         _check.refuse(function, "model", "a model with trainable parameters", "none that requires a gradient")
     for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in trainable):
+        if not any(_matches(name, pattern, trainable) for name in trainable):
             remedy = "Its first trainable parameters are " + ", ".join(list(trainable)[:5]) + "."
             _check.refuse(function, "parameters", "a pattern that matches a trainable parameter", pattern, remedy)
-    chosen = {name: p for name, p in trainable.items() if any(fnmatchcase(name, pattern) for pattern in wanted)}
+    chosen = {name: p for name, p in trainable.items() if any(_matches(name, pattern, trainable) for pattern in wanted)}
     if len({(p.dtype, p.device) for p in chosen.values()}) > 1:
         kinds = sorted({f"{p.dtype} on {p.device}" for p in chosen.values()})
         _check.refuse(function, "model", "of one floating type on one device", ", ".join(kinds))
@@ -49,6 +50,16 @@ def chosen_parameters(function: str, model: nn.Module, patterns: str | Iterable[
     if dtype not in (torch.float32, torch.float64):
         _check.refuse(function, "model", "of type float32 or float64", dtype, "Call .float() on a copy of the model.")
     return chosen
+
+
+def _matches(name: str, pattern: str, names: Collection[str]) -> bool:
+    """Whether a pattern matches a name. One that is a name itself matches only that: names may contain brackets."""
+    return name == pattern if pattern in names else fnmatchcase(name, pattern)
+
+
+def other_parameters(model: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
+    """Parameters of ``model`` that are not in ``names``, frozen or not chosen; of distributed ones the own part."""
+    return {name: own_part(p.detach()) for name, p in model.named_parameters() if name not in names}
 
 
 def checked_loss(function: str, loss: Any, index: int) -> Tensor:

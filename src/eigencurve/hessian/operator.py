@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eigencurve import _check
-from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
+from eigencurve.hessian.batches import Batches, Count, generators_of, hash_of_tensors
 from eigencurve.hessian.differences import first_step
 from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
 from eigencurve.hessian.objective import (
@@ -20,6 +20,7 @@ from eigencurve.hessian.objective import (
     as_objective,
     checked_loss,
     chosen_parameters,
+    other_parameters,
     require_separate_examples,
     require_unsplit_batch_norm,
 )
@@ -184,11 +185,26 @@ class CurvatureOperator(ABC):
 
     def parameter_fingerprint(self) -> str:
         """Hash of the parameters' names, shapes and values."""
-        digest = hashlib.sha256(" ".join(self.names).encode())
-        for parameter in self._parameters:
-            digest.update(f"{parameter.dtype} {tuple(parameter.shape)}".encode())
-            digest.update(tensor_bytes(parameter))
-        return digest.hexdigest()
+        return hash_of_tensors(self.named_parameters)
+
+    def identity_parts(self) -> dict[str, str]:
+        """Hashes of the settings, the parameters, the other parameters of the model, and the data, for checkpoints."""
+        return {
+            "settings": f"{type(self).__name__} {self.mode} {self.product}",
+            "parameters": self.parameter_fingerprint(),
+            "frozen weights": hash_of_tensors(other_parameters(self.model, self.names)),
+            "data": f"{self._batches.fingerprint} {self.num_examples}",
+        }
+
+    def mean_loss(self) -> float:
+        """Mean loss over all examples."""
+        with (
+            undisturbed(self.model, self.mode, SEED, self._generators, self.device),
+            twice_differentiable_kernels(self._plain_kernels, self.device),
+        ):
+            pieces = enumerate(self._batches)
+            total = sum(size * float(self._loss(batch, index).detach()) for index, (size, batch) in pieces)
+        return total / self.num_examples
 
     def gradient(self, rows: Tensor | None = None) -> Tensor:
         r"""Gradient of the mean loss, or the part of it that is due to some of the rows.

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from eigencurve import _check
 from eigencurve.hessian.adaptive import read_optimizer
 from eigencurve.hessian.batches import tensor_bytes
+from eigencurve.hessian.identity import parts_of
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.space import own_part, space_of
 
@@ -116,6 +117,10 @@ class PreconditionedOperator:
         """Hash of the operator's fingerprint, the diagonal and the weight decay in the products."""
         text = f"{type(self).__name__} {self.operator.fingerprint()} {self.metric_fingerprint()}"
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def identity_parts(self) -> dict[str, str]:
+        """Hashes of the parts of the operator, and of the diagonal and the weight decay."""
+        return {**parts_of(self.operator), "preconditioner": self.metric_fingerprint()}
 
     def metric_fingerprint(self) -> str:
         """Hash of the diagonal and the weight decay in the products, without the operator."""

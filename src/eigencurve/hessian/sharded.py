@@ -12,14 +12,16 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eigencurve import _check
-from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
+from eigencurve.hessian.batches import Batches, Count, generators_of, hash_of_tensors, tensor_bytes
 from eigencurve.hessian.differences import first_step
+from eigencurve.hessian.identity import joined_hashes
 from eigencurve.hessian.isolation import MODES, undisturbed
 from eigencurve.hessian.objective import (
     Objective,
     as_objective,
     checked_loss,
     chosen_parameters,
+    other_parameters,
     require_separate_examples,
     require_unsplit_batch_norm,
 )
@@ -166,6 +168,14 @@ class ShardedHessianOperator:
             require_separate_examples(NAME, self.model, self.mode)
             return self._gradient(self._batches.selected(rows[first : first + self._batches.num_rows]))
 
+    def mean_loss(self) -> float:
+        """Mean loss over the examples of all processes."""
+        self._reshard()
+        with undisturbed(self.model, self.mode, SEED, self._generators, self.device), torch.no_grad():
+            total = sum(size * self._plain_loss(batch) for size, batch in self._in_step(iter(self._batches)))
+        self._reshard()
+        return float(sum(self.space.gather(total)) / self.num_examples)
+
     def parameter_vector(self) -> Tensor:
         """Current values of this process's part of the parameters, as one flat vector."""
         return torch.cat([part.reshape(-1) for part in self._parts()])
@@ -214,6 +224,18 @@ class ShardedHessianOperator:
             digest.update(tensor_bytes(part))
         return hashlib.sha256(" ".join(self.space.gather(digest.hexdigest())).encode()).hexdigest()
 
+    def identity_parts(self) -> dict[str, str]:
+        """Hashes of the settings, the parameters, the frozen weights and the data of all processes, for checkpoints."""
+        self._reshard()
+        own = {name: own_part(parameter.detach()) for name, parameter in self.named_parameters.items()}
+        parts = {
+            "settings": f"{NAME} {self.mode}",
+            "parameters": hash_of_tensors(own),
+            "frozen weights": hash_of_tensors(other_parameters(self.model, self.names)),
+            "data": f"{self._batches.fingerprint} {self._batches.num_examples}",
+        }
+        return joined_hashes(self.space.gather(parts))
+
     def _parts(self) -> list[Tensor]:
         """The own parts of the parameters, which share the parameters' memory."""
         return [own_part(parameter.detach()) for parameter in self.named_parameters.values()]
@@ -235,24 +257,26 @@ class ShardedHessianOperator:
     def _gradient(self, pieces: Iterator[tuple[int, Any]]) -> Tensor:
         """Gradient of the mean loss over ``pieces`` of all processes, times their share of all examples.
 
-        FSDP averages the gradients of the processes, so each loss is multiplied by their number. A process that has run
-        out of microbatches takes part with a weight of zero, because every pass gathers the parameters from all.
+        FSDP averages the gradients of the processes, so each loss is multiplied by their number.
         """
-        count, index = len(self._rows), 0
-        spare = next(iter(self._batches))[1]
+        count = len(self._rows)
         self._reshard()
         with self._own_gradients():
-            while any(self.space.gather((piece := next(pieces, None)) is not None)):
-                size, batch = (0, spare) if piece is None else piece
+            for index, (size, batch) in enumerate(self._in_step(pieces)):
                 loss = self._objective.loss(self._objective.outputs(self.model, batch), batch)
                 checked = checked_loss(NAME, loss, index)
                 (checked * (size * count / self.num_examples)).backward()
-                index += 1
             slopes = [parameter.grad for parameter in self.named_parameters.values()]
             parts = zip(self._parts(), slopes, strict=True)
             return torch.cat(
                 [(torch.zeros_like(p) if g is None else own_part(g.detach())).reshape(-1) for p, g in parts]
             )
+
+    def _in_step(self, pieces: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+        """``pieces``, and then one of weight zero until no process has any, because a pass needs all processes."""
+        spare = next(iter(self._batches))[1]
+        while any(self.space.gather((piece := next(pieces, None)) is not None)):
+            yield (0, spare) if piece is None else piece
 
     @contextmanager
     def _own_gradients(self) -> Iterator[None]:

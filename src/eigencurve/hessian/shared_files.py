@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from eigencurve._files import write_atomically
+from eigencurve._files import companion, companions, write_atomically
 from eigencurve.hessian.space import Space
 
 State = TypeVar("State")
 Progress = tuple[int, int]
+# The endings of all files of all processes.
+PARTS = r"\.part-\d+-of-(\d+)(?:\..*)?"
 
 
 def next_path(path: Path) -> Path:
     """Path of a new file that will replace ``path`` once all processes have written theirs."""
-    return path.with_name(f"{path.name}.next")
+    return companion(path, ".next")
 
 
 def replace_together(space: Space, path: Path, content: bytes) -> None:
@@ -61,9 +63,7 @@ def require_number_of_parts(path: Path, own: Path, refuse: Callable[[str, str], 
     if own == path:
         return
     number = own.name.rpartition("-of-")[2]
-    found = {
-        other.name.removeprefix(f"{path.name}.part-").split(".")[0] for other in path.parent.glob(f"{path.name}.part-*")
-    }
-    others = sorted({name.rpartition("-of-")[2] for name in found} - {number})
+    found = {match[1] for _, match in companions(path, PARTS)}
+    others = sorted(found - {number})
     if others or path.exists():
         refuse(f"of {number} processes", f"a checkpoint of {others[0]} processes" if others else "one of whole vectors")

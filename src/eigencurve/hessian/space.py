@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from eigencurve import _check
+from eigencurve._files import companion
 
 DOT_CHUNK = 1 << 20
 # The square of a length below this has lost digits to underflow.
@@ -124,7 +125,7 @@ class Space:
         """Path of this process's own file: ``path`` itself, or for instance ``path.part-1-of-4``."""
         if self.group is None:
             return path
-        return path.with_name(f"{path.name}.part-{self.rank}-of-{dist.get_world_size(self.group())}")
+        return companion(path, f".part-{self.rank}-of-{dist.get_world_size(self.group())}")
 
     def require(self, function: str, argument: str, vector: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return ``vector`` if it is a vector of this space.

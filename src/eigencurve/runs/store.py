@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from eigencurve import _check
+from eigencurve._files import NAME_BYTES
 from eigencurve.runs.origin import Origin
 
 APPLICATION_ID = 0x45494743  # "EIGC", the SQLite field that identifies the file type
 VERSION = 1
 LEASE_SECONDS = 3600.0
+# The longest ending that SQLite appends to the name of a file.
+JOURNAL = "-journal"
 # Seconds to wait for a lock, and what SQLite's codes mean to the user.
 TIMEOUT = 60.0
 # SQLite's files next to the store need this much; with less, it calls a full disk an I/O error.
@@ -111,12 +114,17 @@ class Store:
 
     Raises:
         FileNotFoundError: The file does not exist, with ``read_only``.
+        ValueError: The name is longer than SQLite allows.
         StoreError: The file cannot be read or written: no permission, no space, or locked by another process.
         DamagedStoreError: The file is damaged or of another kind. All methods raise these two.
     """
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
         self.path, self.read_only = Path(path), read_only
+        if len(os.fsencode(self.path.name)) > NAME_BYTES - len(JOURNAL):
+            need = f"a file name of at most {NAME_BYTES - len(JOURNAL)} bytes, because SQLite appends {JOURNAL!r} to it"
+            _check.refuse("Store", "path", need, f"{len(os.fsencode(self.path.name))} bytes", "Pass a shorter name.")
+        self._file = self.path.absolute()  # the process may change its folder
         if read_only and not self.path.exists():
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
         _require_ours(self.path)
@@ -239,14 +247,14 @@ class Store:
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if self.read_only:
             raise StoreError(f"Store: {self.path} was opened for reading; it is not changed.")
-        with _translated(self.path), contextlib.closing(sqlite3.connect(self.path, timeout=TIMEOUT)) as connection:
+        with _translated(self.path), contextlib.closing(sqlite3.connect(self._file, timeout=TIMEOUT)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             with connection:
                 yield connection
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with _translated(self.path), contextlib.closing(_open_for_reading(self.path)) as connection:
+        with _translated(self.path), contextlib.closing(_open_for_reading(self._file)) as connection:
             yield connection
 
 
@@ -267,7 +275,8 @@ def _seal(connection: sqlite3.Connection, where: str, values: Sequence[str]) -> 
 
 def _open_for_reading(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing and leaves no file behind, also in a folder that cannot be written."""
-    address = path.resolve().as_uri()
+    file = path.resolve()  # SQLite keeps its log next to the target of a link
+    address = file.as_uri()
     connection = sqlite3.connect(f"{address}?mode=rw", uri=True, timeout=TIMEOUT)
     try:
         connection.execute("PRAGMA query_only = ON")
@@ -275,7 +284,7 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
         return connection
     except sqlite3.OperationalError as error:
         connection.close()
-        log = path.with_name(f"{path.name}-wal")
+        log = file.with_name(f"{file.name}-wal")
         if _code(error) not in FORBIDDEN or (log.exists() and log.stat().st_size):
             raise
     except BaseException:

@@ -40,8 +40,9 @@ def checkpoint_for(folder: Path | None, key: str) -> Iterator[Path | None]:
     When the block ends without an error, all files of the run (``key`` and any suffix) are removed.
     """
     yield None if folder is None else folder / f"{key}.pt"
-    for file in () if folder is None else folder.glob(f"{key}.*"):
-        file.unlink(missing_ok=True)
+    for file in () if folder is None else folder.iterdir():
+        if file.name.startswith(f"{key}."):
+            file.unlink(missing_ok=True)
 
 
 class TrainingCheckpoint:

@@ -1,0 +1,165 @@
+"""What identifies a Lanczos run in its checkpoint: hashes of what it was given, and numbers of what it computes.
+
+Hashes cannot see a loss function, the buffers of a model, or its code. So a checkpoint also holds the value of the loss
+and a few numbers of its gradient, and of the product with a fixed vector, and compares them with those of the operator
+that asks to resume.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eigencurve._arrays import Array
+from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.space import Space, space_of
+from eigencurve.hessian.verify import SEED, TOLERANCE, probe_vectors
+
+# Random projections of a vector that a checkpoint holds, and the seed of their directions.
+NUM_PROJECTIONS = 4
+PROJECTION_SEED = SEED + 2
+# Roundings of a loss of size one: log-softmax rounds to multiples of one, however small the loss is.
+LOSS_ROUNDINGS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Identity:
+    """What must match to resume a run.
+
+    Attributes:
+        seed: Seed of the start vectors.
+        function: Name of the function that made the run.
+        parts: Hashes of the settings, the parameters, the data and so on, by these names.
+        numbers: Product with a fixed vector, gradient, loss and start vector, as far as the operator has them, by these
+            names. Each is a length followed by projections; the loss is followed by zeros.
+        allowed: Largest difference of each of ``numbers`` that rounding explains.
+        fingerprint: Function that returns what identified the run in checkpoints of earlier releases.
+    """
+
+    seed: int
+    function: str
+    parts: Mapping[str, str]
+    numbers: Mapping[str, Array]
+    allowed: Mapping[str, float]
+    fingerprint: Callable[[], str]
+
+    def different_parts(self, parts: Mapping[str, str]) -> list[str]:
+        """Names of the hashes that differ from ``parts``."""
+        return [name for name in {**parts, **self.parts} if parts.get(name) != self.parts.get(name)]
+
+    def different_numbers(self, numbers: Mapping[str, Array]) -> list[str]:
+        """Names of the numbers that differ from ``numbers`` by more than rounding."""
+        return [name for name in {**numbers, **self.numbers} if not self._agrees(name, numbers)]
+
+    def _agrees(self, name: str, numbers: Mapping[str, Array]) -> bool:
+        if name not in numbers or name not in self.numbers:
+            return False
+        return bool(np.abs(numbers[name] - self.numbers[name]).max() <= self.allowed[name])
+
+
+def identity_of(
+    operator: LanczosOperator,
+    function: str,
+    seed: int,
+    start: Tensor | None = None,
+    mark: str = "",
+    examples: LanczosOperator | None = None,
+) -> Identity:
+    r"""The identity of a run on ``operator``; it takes one product, one gradient and one value of the loss.
+
+    A vector p is known by its length and by the projections :math:`r_k^\top p` on four random directions. If p changes
+    by δ, each projection changes by a normal number of standard deviation :math:`\|\delta\|`. A change of a relative
+    size ε that is larger than the tolerance τ is overlooked with a probability of about (0.8 τ/ε)⁴: 4e-5 for ε = 10 τ.
+    A change below τ, such as that of one eigenvalue of many, is not noticed, nor is one of a part of the model that
+    neither the loss, the gradient nor the product depends on at these parameters and examples.
+
+    The tolerance is what rounding may change between processors and numbers of threads: the one with which operators
+    are verified, and the measured error of finite differences in addition.
+
+    Args:
+        operator: Operator of the run.
+        function: Name of the function that the user called.
+        seed: Seed of the start vectors.
+        start: First start vector, if it is not a random one.
+        mark: Text that identifies the start vectors, in addition to the operator and the seed.
+        examples: Another operator that the start vectors are made from.
+    """
+    space, tolerance = space_of(operator), TOLERANCE[operator.dtype] + 3 * _product_error(operator)
+    vectors = {"product": operator(probe_vectors(operator)[1])}
+    source = _loss_source(operator)
+    if source is not None:
+        vectors["gradient"] = source.gradient()
+    if start is not None:
+        vectors["start vector"] = start
+    numbers = dict(zip(vectors, _measured(space, [*vectors.values()]), strict=True))
+    if source is not None:
+        numbers["loss"] = np.array([source.mean_loss(), *[0.0] * NUM_PROJECTIONS])
+    allowed = _allowed({name: abs(row[0]) for name, row in numbers.items()}, tolerance, operator.dtype)
+    parts = {**parts_of(operator), **({"start vectors": mark} if mark else {})}
+    if examples is not None:
+        parts |= {f"{name} of 'examples'": part for name, part in parts_of(examples).items()}
+
+    def fingerprint() -> str:
+        return f"{operator.fingerprint()}{'' if examples is None else examples.fingerprint()}{mark}"
+
+    return Identity(seed, function, parts, numbers, allowed, fingerprint)
+
+
+def parts_of(operator: Any) -> dict[str, str]:
+    """Hashes of the parts of an operator by name; its whole fingerprint if it has no ``identity_parts``."""
+    own = getattr(operator, "identity_parts", None)
+    return {"fingerprint": operator.fingerprint()} if own is None else dict(own())
+
+
+def joined_hashes(parts: Sequence[Any]) -> dict[str, str]:
+    """One hash for each name, from the ``identity_parts`` of all processes in the order of their ranks."""
+    texts = {name: " ".join(part[name] for part in parts) for name in parts[0]}
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+
+
+def _loss_source(operator: Any) -> Any:
+    """The operator that knows the loss and its gradient: ``operator``, the one that it wraps, or None."""
+    for candidate in (operator, getattr(operator, "operator", None)):
+        if hasattr(candidate, "mean_loss") and hasattr(candidate, "gradient"):
+            return candidate
+    return None
+
+
+def _product_error(operator: Any) -> float:
+    """Measured relative error of the products of ``operator``, or of the one that it wraps."""
+    while operator is not None:
+        error = getattr(operator, "product_error", None)
+        if error is not None:
+            return float(error)
+        operator = getattr(operator, "operator", None)
+    return 0.0
+
+
+def _measured(space: Space, vectors: list[Tensor]) -> Array:
+    """A row for each vector: its length and its projections."""
+    generator, first = torch.Generator().manual_seed(PROJECTION_SEED), vectors[0]
+    columns = [[space.norm(vector) for vector in vectors]]
+    for _ in range(NUM_PROJECTIONS):
+        direction = space.normal(generator, first.dtype).to(first.device)
+        columns.append([space.dot(direction, vector) for vector in vectors])
+    return np.array(columns).T
+
+
+def _allowed(sizes: dict[str, float], tolerance: float, dtype: torch.dtype) -> dict[str, float]:
+    r"""Largest difference of each number that rounding explains.
+
+    Near a minimum the gradient is a small sum of large terms, so its error follows the terms. For a loss ℓ that is a
+    square or close to one, they have the size :math:`\sqrt{2 \ell \lambda}` with λ at most the length of the product.
+    """
+    allowed = {name: tolerance * size for name, size in sizes.items()}
+    if "loss" in sizes:
+        allowed["loss"] += LOSS_ROUNDINGS * float(torch.finfo(dtype).eps)
+        allowed["gradient"] += tolerance * math.sqrt(2 * sizes["loss"] * sizes["product"])
+    return allowed
