@@ -34,7 +34,7 @@ def excesses(run, num_starts, seed):
 
 def row(label, found):
     ours, theirs = np.array(found).T if found else np.zeros((2, 0))
-    cells = [len(found), (ours > MISSED).sum(), f"{ours.max(initial=0):.2g}", (theirs > MISSED).sum()]
+    cells = [len(found), (ours > MISSED).sum(), f"{ours.max(initial=0):.2%}", (theirs > MISSED).sum()]
     print(label.ljust(54) + "".join(f"{cell!s:>{WIDTH}}" for cell in cells), flush=True)
 
 

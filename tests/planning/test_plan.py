@@ -58,11 +58,25 @@ def test_logged_runs_and_their_files(tmp_path):
             {"total_steps": 100, "optimizer": "adamw"},
             "that of the spectrum, got 'adamw'. .*plain Hessian",
         ),
+        (
+            (ec.Spectrum([-2.0, -1.0], [1, 1]),),
+            {"total_steps": 100, "weight_decay": 5e-4},
+            "All of the curvature is negative, as at a maximum: check the sign of the loss",
+        ),
     ],
 )
 def test_bad_requests(sources, options, message):
     with pytest.raises(ValueError, match=message):
         ec.plan(*sources, **options)
+
+
+def test_negative_curvature_is_among_the_inputs_and_the_notes():
+    few, most = (ec.plan(ec.Spectrum([-x, 1.0], [1, 1]), total_steps=20, weight_decay=5e-4) for x in (0.25, 2.0))
+    (value,) = (known.value for known in few.inputs if known.name == "spectrum")
+    assert value.endswith("20 % of the curvature negative")
+    assert not any("curvature is negative" in note for note in few.notes)
+    assert any("67 % of the curvature is negative" in note for note in most.notes)
+    assert "curvature negative" not in str(ec.plan(ec.Spectrum([0.5, 1.0], [1, 1]), total_steps=20))
 
 
 def test_a_source_of_no_known_kind():
