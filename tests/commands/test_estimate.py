@@ -288,3 +288,15 @@ def test_states_and_rates_are_checked_before_measuring(words, message):
     assert result.exit_code != 0
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_loss_of_the_wrong_sign_is_measured_and_then_refused(here):
+    upside_down = PROBLEM.replace(
+        "torch.nn.Linear(6, 12), torch.nn.Tanh(), torch.nn.Linear(12, 1)", "torch.nn.Linear(6, 1)"
+    )
+    (here / "upside_down.py").write_text(upside_down.replace("return (outputs", "return -(outputs"))
+    words = ["estimate", "upside_down:problem", "--num-steps", "10", "--weight-decay", "1e-3"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code != 0
+    assert "All of the curvature is negative, as at a maximum: check the sign of the loss" in result.output
+    assert ec.load_spectrum(here / "spectrum.npz").negative_share == 1

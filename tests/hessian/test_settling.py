@@ -4,6 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_array_equal
 from tests.hessian.matrices import MatrixOperator, hessian_like, matrix_operator, start
 
 import eigencurve as ec
@@ -97,3 +98,9 @@ def test_long_schedules_are_compared_at_the_steps_where_they_differ_most():
     every = [np.log(ec.eigencurve(ec.prepare(s, weight_decay=1e-9), 10**6, lr=1.0).values()) for s in spectra]
     assert len(few[0]) <= 40_000
     assert np.abs(few[0] - few[1]).max() == pytest.approx(np.abs(every[0] - every[1]).max(), rel=1e-3)
+
+
+def test_a_spectrum_without_positive_curvature_is_measured_as_well():
+    """A few Lanczos steps can be all negative although the spectrum is not; ``prepare`` refuses the finished one."""
+    curves = [log_curve(ec.Spectrum(sign * np.array([1.0, 30.0]), [9, 1]), 5e-4, 1000) for sign in (1, -1)]
+    assert_array_equal(*curves)

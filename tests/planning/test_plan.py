@@ -91,6 +91,11 @@ def test_the_verdict_does_not_depend_on_a_warmup_that_the_log_hides(tmp_path, ri
             {"total_steps": 100, "optimizer": "adamw"},
             "that of the spectrum, got 'adamw'. .*plain Hessian",
         ),
+        (
+            (ec.Spectrum([-2.0, -1.0], [1, 1]),),
+            {"total_steps": 100, "weight_decay": 5e-4},
+            "All of the curvature is negative, as at a maximum: check the sign of the loss",
+        ),
     ],
 )
 def test_bad_requests(sources, options, message):
@@ -104,6 +109,15 @@ def test_a_rate_far_from_the_logged_ones_is_refused(rate, option):
     limits = rf"plan: '{option}' must be from 0.0001 to 0.1, because the logged peak rate is 0.01, got {rate}"
     with pytest.raises(ValueError, match=limits + ". Log a run near that rate first"):
         ec.plan(*three_runs(), total_steps=2000, **{option: rate})
+
+
+def test_negative_curvature_is_among_the_inputs_and_the_notes():
+    few, most = (ec.plan(ec.Spectrum([-x, 1.0], [1, 1]), total_steps=20, weight_decay=5e-4) for x in (0.25, 2.0))
+    (value,) = (known.value for known in few.inputs if known.name == "spectrum")
+    assert value.endswith("20 % of the curvature negative")
+    assert not any("curvature is negative" in note for note in few.notes)
+    assert any("67 % of the curvature is negative" in note for note in most.notes)
+    assert "curvature negative" not in str(ec.plan(ec.Spectrum([0.5, 1.0], [1, 1]), total_steps=20))
 
 
 def test_a_source_of_no_known_kind():

@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -97,12 +97,39 @@ def test_from_matrix_refuses(matrix, match):
 @given(pairs=pairs, decay=st.floats(1e-6, 1.0))
 def test_prepare_adds_the_weight_decay_to_absolute_values(pairs, decay):
     s = ec.Spectrum(*zip(*pairs, strict=True), dim=10)
+    assume(s.L > 0 or s.mu == 0)
     p = ec.prepare(s, weight_decay=decay)
     expected = sorted((abs(lam) + decay, w) for lam, w in zip(s.eigenvalues, s.weights, strict=True))
     assert_allclose(p.eigenvalues, [lam for lam, _ in expected], rtol=1e-15)
     assert_allclose(np.sort(p.weights), np.sort(s.weights), rtol=1e-12)
     assert p.mu >= decay
     assert p.dim == 10
+
+
+@pytest.mark.parametrize("negatives", ["abs", "drop"])
+@pytest.mark.parametrize("eigenvalues", [[-3.0, -1.0], [-3.0, 0.0]])
+def test_a_spectrum_without_positive_curvature_is_refused(eigenvalues, negatives):
+    """It is that of a maximum: every rate leads away from it."""
+    match = r"prepare: 'spectrum' must be positive somewhere, got .* from -3 to .* All .*: check the sign of the loss"
+    with pytest.raises(ValueError, match=match):
+        ec.prepare(ec.Spectrum(eigenvalues, [1, 1]), 5e-4, negatives)
+
+
+def test_a_flat_spectrum_is_not_a_maximum():
+    assert ec.prepare(ec.Spectrum([0.0], [1]), 5e-4).L == 5e-4
+    with pytest.raises(ValueError, match=r"must be positive \(smallest eigenvalue mu > 0\), got 0"):
+        ec.prepare(ec.Spectrum([0.0], [1]))
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "weights", "share"),
+    [
+        ([-1.0, 0.0, 3.0], [1, 1, 2], 1 / 7), ([1.0, 2.0], [1, 1], 0.0), ([-2.0, -1.0], [1, 1], 1.0), ([0.0], [1], 0.0),
+        ([-1e308, 1e308], [3, 1], 0.75), ([-1.0, 3.0], [0, 1], 0.0), ([-1e-310, 1e-310], [1, 1], 0.5),
+    ],
+)  # fmt: skip
+def test_the_share_of_the_curvature_that_is_negative(eigenvalues, weights, share):
+    assert ec.Spectrum(eigenvalues, weights).negative_share == pytest.approx(share, abs=1e-12)
 
 
 def test_prepare_drops_or_refuses_negatives():
@@ -127,7 +154,7 @@ def test_prepare_drops_or_refuses_negatives():
         ),
         (lambda s: ec.prepare(s, weight_decay=-1.0), ValueError, r"'weight_decay' must be >= 0"),
         (lambda s: ec.prepare(s, negatives="clip"), ValueError, r"'negatives' must be one of 'abs', 'drop', 'error'"),
-        (lambda _: ec.prepare(ec.Spectrum([-1.0, 0.0], [1, 1]), negatives="drop"), ValueError, r"Nothing is left"),
+        (lambda _: ec.prepare(ec.Spectrum([-1.0, 3.0], [1, 0]), negatives="drop"), ValueError, r"Nothing is left"),
         (lambda _: ec.prepare([1.0]), TypeError, r"'spectrum' must be a Spectrum"),
         (lambda s: s.kappa, ValueError, r"kappa: 'spectrum' must be positive"),
         (lambda s: s.describe(), ValueError, r"describe: 'spectrum' must be positive"),

@@ -8,7 +8,7 @@ from tests.reference.problems import pieces, powers, problems, schedules
 
 import eigencurve as ec
 from eigencurve.theory.blocks import block_loss_gradient
-from eigencurve.theory.kernels import SHORTEST_RUN, advance_greedy, equal_steps
+from eigencurve.theory.kernels import SHORTEST_RUN, advance_greedy, best_rate, equal_steps, lower_by_steps
 from eigencurve.theory.recursion import loss_gradient
 
 
@@ -113,3 +113,37 @@ def test_greedy_steps_that_gain_nothing_keep_the_error():
     error = np.array([1e-300, 1e-310, 0.0])
     advance_greedy(error, np.array([1.0, 1.0, 1.0]), 4.0, np.array([10, 10, 10]))
     assert error.tolist() == [1e-300, 1e-310, 0.0]
+
+
+@settings(max_examples=40)
+@given(q=st.one_of(problems(max_size=4), problems(max_size=4, power=powers)), data=st.data())
+def test_no_single_rate_lowers_the_loss_after_the_sweeps(q, data):
+    """Each rate is the minimum of a convex function, so the loss is no lower on either side of it."""
+    max_lr = 3 / q.spectrum.L
+    rates = data.draw(schedules(max_lr, max_steps=6)).values().copy()
+    nodes, law = q.nodes, q.noise_power
+    before = loss_gradient(nodes, rates)[0]
+    loss = lower_by_steps(*nodes.arrays(), law, max_lr, rates, 0.0, 2000)
+    slack = 1e-12 * before + 1e-280
+    assert_allclose(loss, loss_gradient(nodes, rates)[0], rtol=1e-9, atol=slack)
+    assert loss <= before + slack
+    assert 0 <= rates.min() <= rates.max() <= max_lr
+    for t in range(len(rates)):
+        for other in (0.0, 0.9 * rates[t], min(1.1 * rates[t], max_lr), max_lr):
+            changed = rates.copy()
+            changed[t] = other
+            # the sweeps end when rounding hides what is left to gain
+            assert loss <= loss_gradient(nodes, changed)[0] * (1 + 1e-6) + slack
+
+
+@given(
+    a=st.floats(0, 1e3), b=st.floats(1e-3, 1e3), c=st.floats(0, 1e3), power=st.one_of(st.just(0.0), powers),
+    largest=st.floats(1e-3, 1e3),
+)  # fmt: skip
+def test_the_best_rate_is_where_the_derivative_is_zero(a, b, c, power, largest):
+    eta = best_rate(a, b, c, power, largest)
+    low, high = 0.0, largest
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if b * middle + (1 + power / 2) * c * middle ** (1 + power) < a else (low, middle)
+    assert_allclose(eta, low, rtol=1e-9, atol=1e-12 * largest)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference import quadratic as reference
 from tests.reference.problems import pieces, problems, schedules
+from tests.reference.short_runs import exact_loss
 
 import eigencurve as ec
 from eigencurve.theory.blocks import block_loss_gradient
@@ -13,6 +14,8 @@ from eigencurve.theory.momentum_kernels import (
     direction,
     equal_steps_slope,
     equal_steps_with_momentum,
+    loss_by_squares,
+    lower_momentum_by_steps,
     next_moments,
     stationary_slope,
 )
@@ -135,3 +138,35 @@ def test_a_changing_rate_at_the_limit_is_finite(nesterov):
     block = np.array([10]), np.array([x]), np.array([-0.01 * x])
     advance_momentum_blocks(np.ones(1), np.ones(1), 0.9, nesterov, bias, variance, *block)
     assert np.isfinite(variance).all()
+
+
+@settings(max_examples=40)
+@given(q=problems(max_size=4, max_kappa=100, momentum=MOMENTA, nesterov=True), data=st.data())
+def test_no_single_rate_lowers_the_loss_after_the_sweeps(q, data):
+    """Each rate is the minimum of a parabola, so the loss is no lower on either side of it."""
+    max_lr = q.stable_rate
+    rates = data.draw(schedules(max_lr, max_steps=6)).values().copy()
+    nodes, law = q.nodes, (q.momentum, q.nesterov)
+    before = loss_by_squares(*nodes.arrays(), *law, rates)
+    loss = lower_momentum_by_steps(*nodes.arrays(), *law, max_lr, rates, 0.0, 2000)
+    # what cancels in the moments, whose size is the scale, moves the best rates
+    slack = 1e-10 * scale_of(q) / q.spectrum.mu + 1e-280
+    assert_allclose(loss, loss_by_squares(*nodes.arrays(), *law, rates), rtol=1e-12)
+    assert loss <= before + slack
+    assert 0 <= rates.min() <= rates.max() <= max_lr
+    for t in range(len(rates)):
+        for other in (0.0, 0.9 * rates[t], min(1.1 * rates[t], max_lr), max_lr):
+            changed = rates.copy()
+            changed[t] = other
+            assert loss <= loss_by_squares(*nodes.arrays(), *law, changed) * (1 + 1e-6) + slack
+
+
+@given(q=problems(max_size=4, max_kappa=100, momentum=MOMENTA, nesterov=True), data=st.data())
+def test_the_sum_of_squares_is_the_loss(q, data):
+    rates = np.array(data.draw(schedules(2 * q.stable_rate, max_steps=20)).values())
+    loss = loss_by_squares(*q.nodes.arrays(), q.momentum, q.nesterov, rates)
+    assert_allclose(loss, exact_loss(q, rates), rtol=1e-9, atol=1e-280)
+    stable = np.minimum(rates, q.stable_rate)
+    literal = reference.momentum_loss(*pieces(q), stable, q.momentum, q.nesterov)
+    loss = loss_by_squares(*q.nodes.arrays(), q.momentum, q.nesterov, stable)
+    assert_allclose(loss, literal, rtol=1e-9, atol=1e-12 * scale_of(q) + 1e-280)

@@ -73,7 +73,7 @@ def compare(
         show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
-    typer.echo("\n".join([f"{subject.name}, weight decay {subject.weight_decay:g}, {rates}", *inputs.lines]))
+    typer.echo("\n".join([f"{subject.heading}, {rates}", *inputs.lines]))
     typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum, nesterov))
     typer.echo(str(compared))
     typer.echo(settings_text(compared))

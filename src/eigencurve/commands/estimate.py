@@ -151,14 +151,13 @@ def estimate(
     operator = plain if metric is None else plain.preconditioned_by(metric)
     begun = None if start_state is None else load_start_state(start_state, plain.named_parameters)
     found = measure(operator, settings, None if begun is None else (begun, model))
-    content = found.content(output.suffix.lower())
+    write(output, found.content(output.suffix.lower()))  # first: a summary of negative curvature alone is an error
     stability = _stability(found.spectrum, operator, metric, rate)
     summary = _Summary(found, stability, _limit(found.spectrum, metric), steps)
     if as_json:
         show_json({"output": str(output), "dim": operator.dim, **summary.fields()})
     else:
         typer.echo(f"{operator.dim:,} parameters, {plain.num_examples:,} examples\n{summary}")
-    write(output, content)
     warn(doubts(_subject(found.spectrum), steps))
     if not as_json:
         more = num_probes == 1 and checkpoint is not None

@@ -70,7 +70,7 @@ def optimal(
         known = {**inputs.fields(), "total_steps": total, "max_lr": limit, "stable_lr": stable.rate}
         show_json({**known, **facts, "schedule": found.schedule.to_dict()})
     else:
-        typer.echo(f"{subject.name}, weight decay {subject.weight_decay:g}, rates up to {limit:.4g}")
+        typer.echo(f"{subject.heading}, rates up to {limit:.4g}")
         typer.echo("\n".join(inputs.lines))
         typer.echo(options.rates_line(stable, max_lr, momentum, nesterov))
         typer.echo(f"  expected loss   {found.loss:.4g}  per parameter, after {total:,} steps")

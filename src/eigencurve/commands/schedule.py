@@ -177,6 +177,8 @@ def schedule(
             options.warmup_steps(warmup, total), given, weight, inertia, nesterov, warmup_shape, optimizer,
         )  # fmt: skip
         rates = "" if limit is None else _rates_line(lr, limit)
+        if subject is not None and subject.negative_text:
+            rates = f"{subject.heading}\n{rates}"
         if subject is not None:
             sentences = [*doubts(subject, total if source.kind == "eigencurve" and min_lr is None else None)]
     program = snippet(code or "torch", source)

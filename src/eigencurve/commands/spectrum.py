@@ -137,7 +137,7 @@ def show_subject(subject: Subject, as_json: bool) -> None:
     if as_json:
         show_json(_facts(subject))
         return
-    typer.echo(f"{subject.name}, prepared with weight decay {subject.weight_decay:g}")
+    typer.echo(f"{subject.name}, prepared with weight decay {subject.weight_decay:g}{subject.negative_text}")
     if subject.about:
         typer.echo(subject.about)
     typer.echo(str(describe_spectrum(subject.spectrum, subject.fraction_negative, subject.octaves)))
@@ -171,7 +171,9 @@ def _facts(subject: Subject) -> dict[str, Any]:
     return {
         "name": subject.name, "weight_decay": subject.weight_decay, "dim": described.dim,
         "num_nodes": described.num_nodes, "mu": described.mu, "L": described.L, "kappa": described.kappa,
-        "fraction_negative": described.fraction_negative, "extra_term": described.extra_term,
+        "fraction_negative": described.fraction_negative,
+        "negative_share": 0.0 if isinstance(subject.raw, PowerLaw) else subject.raw.negative_share,
+        "extra_term": described.extra_term,
         "power_law": {"alpha": described.exponent, "alpha_error": described.exponent_error},
         "octaves": {
             "index": octaves.index.tolist(), "lower": octaves.lower.tolist(), "share": octaves.share.tolist(),

@@ -10,7 +10,7 @@ from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.spectrum.groups import group, octave_index
 from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.quadrature import Sharpened
-from eigencurve.spectrum.spectrum import Spectrum, prepare
+from eigencurve.spectrum.spectrum import Spectrum, magnitudes
 
 # Part of the change over the last quarter of the steps that counts as an error. Chosen on 100 random matrices so that
 # 68 to 80 % of the octaves are within one standard error.
@@ -38,7 +38,7 @@ def octave_shares(
         weight_decay: Weight decay that the spectra are prepared with.
         dim: Dimension d.
     """
-    groups = group(prepare(spectrum, weight_decay), beta=2.0)
+    groups = group(magnitudes(spectrum, weight_decay), beta=2.0)
     count = int(groups.index[-1]) + 1
     lowest = float(groups.lower[0]) / 2.0 ** float(groups.index[0])
     mean = _shares(spectrum, weight_decay, lowest, count)

@@ -12,7 +12,7 @@ from eigencurve.hessian.lanczos import make_run, without_copies
 from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.sampling import sampled_steps
 from eigencurve.spectrum.quadrature import Sharpened, sharpen_and_count, with_zeros
-from eigencurve.spectrum.spectrum import Spectrum, prepare
+from eigencurve.spectrum.spectrum import Spectrum, magnitudes
 
 # Schedules are compared at step counts that grow by about 9 %, starting with the first that allows a density fit.
 FIRST_COUNT = 32
@@ -102,7 +102,7 @@ def log_curve(spectrum: Spectrum, weight_decay: float, total_steps: int) -> Arra
 
     It is computed for every step, or for 40,000 of a longer run.
     """
-    prepared, steps = prepare(spectrum, weight_decay), sampled_steps(total_steps, NUM_POINTS)
+    prepared, steps = magnitudes(spectrum, weight_decay), sampled_steps(total_steps, NUM_POINTS)
     if prepared.mu == prepared.L:
         return np.zeros(len(steps))
     return np.asarray(np.log(curve_of(prepared, total_steps, lr=1.0)(steps)))

@@ -7,6 +7,10 @@ from eigencurve.planning.subject import Subject
 from eigencurve.schedules.eigencurve import curve_of, decay_doubt
 from eigencurve.spectrum.power_law import PowerLaw, fitted_law
 
+# Up to this share, negative curvature is usual: the published spectra and those of the zoo have 21 to 49 %. Above one
+# half the trace is negative.
+USUAL_NEGATIVE = 0.5
+
 
 def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | None = None) -> tuple[str, ...]:
     """The warnings that a spectrum deserves, one sentence each.
@@ -23,6 +27,7 @@ def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | No
     """  # noqa: E501 -- one line of output
     found = (
         settling_doubt(subject),
+        negative_doubt(subject),
         "" if total_steps is None else length_doubt(subject, total_steps),
         exponent_doubt(subject) if isinstance(subject.raw, PowerLaw) else "",
         "" if optimizer is None else metric_doubt(subject, optimizer),
@@ -33,6 +38,27 @@ def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | No
 def settling_doubt(subject: Subject) -> str:
     """A sentence if the estimate has not settled, else an empty string."""
     return "" if subject.measurement is None else subject.measurement.doubt
+
+
+def negative_doubt(subject: Subject) -> str:
+    """A sentence if most of the curvature is negative, or the largest of it, else an empty string.
+
+    The schedule rests on the absolute values, and its largest stable rate on the largest of them.
+    """
+    raw, remedy = subject.raw, "Measure it later in training, or measure the Gauss-Newton matrix."
+    if isinstance(raw, PowerLaw):
+        return ""
+    if raw.negative_share > USUAL_NEGATIVE:
+        return (
+            f"{100 * raw.negative_share:.0f} % of the curvature is negative, so no minimum is near, and the "
+            f"absolute values that the answer is computed from mean little. {remedy}"
+        )
+    if -raw.mu > raw.L:
+        return (
+            f"The eigenvalue with the largest absolute value, {raw.mu:.4g}, is negative, and the largest stable rate "
+            f"is computed from it. {remedy}"
+        )
+    return ""
 
 
 def length_doubt(subject: Subject, total_steps: int) -> str:

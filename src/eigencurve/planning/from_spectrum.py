@@ -9,7 +9,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
-from eigencurve.planning.doubts import settling_doubt
+from eigencurve.planning.doubts import negative_doubt, settling_doubt
 from eigencurve.planning.inputs import Inputs, quadratic_of
 from eigencurve.planning.limits import RateLimit, metric_of, momentum_of, optimizer_of, rate_limit
 from eigencurve.planning.subject import Subject
@@ -240,7 +240,7 @@ def _inputs(
     source = "assumed" if isinstance(subject.raw, PowerLaw) else "measured"
     return (
         PlanInput("steps", f"{total_steps:,}", "given"),
-        PlanInput("spectrum", f"{subject.name}, condition number {subject.spectrum.kappa:,.0f}", source),
+        PlanInput("spectrum", _about(subject), source),
         PlanInput("weight decay", f"{subject.weight_decay:g}", "given"),
         PlanInput("gradient noise", _value(inputs.noise_text), inputs.noise_source, noise),
         PlanInput("start", _value(inputs.start_text), inputs.start_source, start),
@@ -248,6 +248,10 @@ def _inputs(
         values,
         *(() if lr is None else (PlanInput("peak rate", f"{lr:g}", "given"),)),
     )
+
+
+def _about(subject: Subject) -> str:
+    return f"{subject.name}, condition number {subject.spectrum.kappa:,.0f}{subject.negative_text}"
 
 
 def _source(value: object) -> str:
@@ -273,5 +277,5 @@ def _notes(subject: Subject, inputs: Inputs, name: str) -> tuple[str, ...]:
         notes.append("The gradient noise is assumed. Measure it with `eigencurve estimate --noise`.")
     if inputs.start_source == "assumed":
         notes.append("The start is assumed. Measure it from a finished run with `eigencurve estimate --start-state`.")
-    unsettled = settling_doubt(subject)
-    return tuple([*notes, unsettled] if unsettled else notes)
+    found = (settling_doubt(subject), negative_doubt(subject))
+    return (*notes, *(doubt for doubt in found if doubt))

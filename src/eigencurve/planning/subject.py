@@ -68,6 +68,18 @@ class Subject:
             return 0.0
         return float(self.raw.weights[self.raw.eigenvalues < 0].sum())
 
+    @property
+    def negative_text(self) -> str:
+        """The share of the curvature that was measured negative, to append to a line; empty if there is none."""
+        share = 0.0 if isinstance(self.raw, PowerLaw) else self.raw.negative_share
+        shown = "<1 %" if share < 0.01 else f"{100 * share:.0f} %"
+        return f", {shown} of the curvature negative" if share > 0 else ""
+
+    @property
+    def heading(self) -> str:
+        """The name, the weight decay, and the share of the curvature that was measured negative."""
+        return f"{self.name}, weight decay {self.weight_decay:g}{self.negative_text}"
+
     def __repr__(self) -> str:
         return f"Subject({self.name!r}, {self.raw!r}, weight_decay={self.weight_decay:g})"
 

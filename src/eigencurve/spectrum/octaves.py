@@ -8,7 +8,7 @@ import numpy as np
 
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, group
-from eigencurve.spectrum.spectrum import Spectrum, prepare
+from eigencurve.spectrum.spectrum import Spectrum, magnitudes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class OctaveGrid:
 
 def octave_grid(spectrum: Spectrum, weight_decay: float, dim: int) -> OctaveGrid:
     """The octaves of a measured spectrum in ``dim`` dimensions, prepared with ``weight_decay``."""
-    prepared = prepare(spectrum, weight_decay)
+    prepared = magnitudes(spectrum, weight_decay)
     groups = group(prepared, beta=2.0)
     place, counts = nearest_octave(prepared.eigenvalues, groups.lower), dim * prepared.weights
     numbers, sums = (

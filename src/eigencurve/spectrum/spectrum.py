@@ -78,6 +78,17 @@ class Spectrum:
         require_positive("kappa", self)
         return self.L / self.mu
 
+    @property
+    def negative_share(self) -> float:
+        r"""The share of the curvature that is negative, :math:`\sum_{\lambda_j<0}w_j|\lambda_j| / \sum w_j|\lambda_j|`.
+
+        It is 0 if there is no curvature at all.
+        """
+        height = max(-self.mu, self.L)
+        curvature = self.weights * (self.eigenvalues / height if height > 0 else self.eigenvalues)
+        total = float(np.abs(curvature).sum())
+        return float(np.abs(curvature[curvature < 0]).sum()) / total if total > 0 else 0.0
+
     def describe(self, weight_decay: float | None = None) -> SpectrumDescription:
         """A printable description: d, κ, the share of every octave, the extra term and the power-law exponent.
 
@@ -125,7 +136,8 @@ def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs
             without weight decay, zeros; ``"error"`` to raise an error if there are any.
 
     Raises:
-        ValueError: The smallest eigenvalue is still not positive, or no eigenvalue is left.
+        ValueError: No eigenvalue is positive and some are negative, as at a maximum; the smallest eigenvalue is still
+            not positive; or no eigenvalue is left.
 
     Reference: arXiv:2110.14109, Appendix "Settings for Eigencurve", phase 3.
 
@@ -140,14 +152,25 @@ def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs
         _check.refuse(
             "prepare", "spectrum", "without negative eigenvalues", spectrum.mu, "Use negatives='abs' or 'drop'."
         )
-    kept = _without_negatives(spectrum, decay) if negatives == "drop" else spectrum
-    with np.errstate(over="ignore"):
-        heights = np.abs(kept.eigenvalues) + decay
-    if not np.isfinite(heights).all():
-        _check.refuse("prepare", "weight_decay", "small enough to be added to the eigenvalues", decay)
-    prepared = Spectrum(heights, kept.weights, kept.dim)
+    if spectrum.mu < 0 and spectrum.L <= 0:
+        remedy = "All of the curvature is negative, as at a maximum: check the sign of the loss."
+        _check.refuse("prepare", "spectrum", "positive somewhere", spectrum, remedy)
+    prepared = magnitudes(_without_negatives(spectrum, decay) if negatives == "drop" else spectrum, decay)
     require_positive("prepare", prepared)
     return prepared
+
+
+def magnitudes(spectrum: Spectrum, weight_decay: float) -> Spectrum:
+    r"""The spectrum of :math:`|\lambda_j|` + weight decay, also of one with no positive eigenvalue.
+
+    Raises:
+        ValueError: The weight decay is so large that a sum overflows.
+    """
+    with np.errstate(over="ignore"):
+        heights = np.abs(spectrum.eigenvalues) + weight_decay
+    if not np.isfinite(heights).all():
+        _check.refuse("prepare", "weight_decay", "small enough to be added to the eigenvalues", weight_decay)
+    return Spectrum(heights, spectrum.weights, spectrum.dim)
 
 
 def _without_negatives(spectrum: Spectrum, weight_decay: float) -> Spectrum:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
 from eigencurve.planning.answer import Plan
-from eigencurve.planning.doubts import length_doubt, metric_doubt, settling_doubt
+from eigencurve.planning.doubts import length_doubt, metric_doubt, negative_doubt, settling_doubt
 from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
@@ -140,8 +140,11 @@ def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     show_chart(spectrum_chart(spectrum), "spectrum")
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
     what = f"{texts.plain(subject.name)}, {spectrum.num_nodes:,} eigenvalues{of}"
-    st.caption(f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}.")
+    st.caption(
+        f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}{subject.negative_text}."
+    )
     _warn(settling_doubt(subject))
+    _warn(negative_doubt(subject))
 
 
 def _rates(view: CurvesView, settings: Settings, limit: RateLimit) -> None:

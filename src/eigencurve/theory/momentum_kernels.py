@@ -65,6 +65,12 @@ def pulled_back(s: Matrix, adjoint: Moments) -> Moments:
 
 
 @compiled(fast=True)
+def row_times(s: Matrix, first: float, second: float) -> tuple[float, float]:
+    """The row (first, second) times the matrix."""
+    return first * s[0] + second * s[2], first * s[1] + second * s[3]
+
+
+@compiled(fast=True)
 def plus(left: Moments, right: Moments) -> Moments:
     """The sum."""
     return left[0] + right[0], left[1] + right[1], left[2] + right[2]
@@ -350,3 +356,77 @@ def momentum_block_loss_and_gradient(
                 adjoint[j, i] = 0.0 if small else back[i]
         gradient[block] = total
     return float(loss)
+
+
+@compiled(fast=True)
+def lower_momentum_by_steps(
+    lam: Array,
+    weights: Array,
+    error: Array,
+    noise: Array,
+    momentum: float,
+    nesterov: bool,
+    largest: float,
+    rates: Array,
+    tolerance: float,
+    num_sweeps: int,
+) -> float:
+    r"""Like :func:`~eigencurve.theory.kernels.lower_by_steps`, with momentum; the loss is again convex in each rate.
+
+    The u at the end is :math:`r_0u+r_1z` plus the noise of later steps. With :math:`d = pz + q(u-\xi)` and the new
+    velocity :math:`z'`, a step gives :math:`r_0u + r_1z' - xr_0d`, and the loss is least at
+
+    .. math:: \eta = \frac{\sum_j w_j\lambda_jr_0(r_0E[ud] + r_1E[z'd])}{\sum_j w_j\lambda_j^2r_0^2E[d^2]}
+    """
+    p, q = direction(momentum, nesterov)
+    steps, nodes, m = len(rates), len(lam), momentum
+    trail, first, second = np.empty((steps + 1, 3, nodes)), np.empty(nodes), np.empty(nodes)
+    loss = np.inf
+    for _ in range(num_sweeps):
+        before = loss
+        trail[0], trail[0, 0] = 0.0, error
+        for t in range(steps):
+            now, after, eta = trail[t], trail[t + 1], rates[t]
+            for j in range(nodes):
+                a, b, c = next_moments((now[0, j], now[1, j], now[2, j]), eta * lam[j], m, p, q, noise[j])
+                after[0, j], after[1, j], after[2, j] = a, b, c
+        first[:], second[:], loss = 1.0, 0.0, 0.0
+        for t in range(steps - 1, -1, -1):
+            now, top, bottom = trail[t], 0.0, 0.0
+            for j in range(nodes):
+                a, b, c, r = now[0, j], now[1, j], now[2, j], first[j]
+                ahead = r * (p * b + q * a) + second[j] * (p * m * c + (p + q * m) * b + q * (a + noise[j]))
+                top += weights[j] * lam[j] * r * ahead
+                bottom += weights[j] * (lam[j] * r) ** 2 * (p * p * c + 2 * p * q * b + q * q * (a + noise[j]))
+            eta = largest if top >= largest * bottom else max(top / bottom, 0.0)
+            rates[t] = eta
+            for j in range(nodes):
+                x, r, s = eta * lam[j], first[j], second[j]
+                loss += 0.5 * weights[j] * noise[j] * (q * x * r - s) ** 2
+                first[j], second[j] = row_times(step_matrix(x, m, p, q), r, s)
+        loss += 0.5 * np.sum(weights * error * first * first)
+        if not loss < (1 - tolerance) * before:
+            break
+    return loss
+
+
+@compiled(fast=True)
+def loss_by_squares(
+    lam: Array, weights: Array, error: Array, noise: Array, momentum: float, nesterov: bool, rates: Array
+) -> float:
+    r"""The loss as a sum of squares, in which nothing cancels: the bias, and what the noise of each step contributes.
+
+    .. math:: \tfrac12\sum_j w_j\Bigl(e_jr_0^2 + \sigma_j^2\sum_t(qx\,r_0-r_1)_t^2\Bigr)
+
+    where the row :math:`(r_0, r_1)` maps (u, z) to the u at the end: (1, 0) times the matrices of the later steps.
+    """
+    p, q = direction(momentum, nesterov)
+    loss = 0.0
+    for j in range(len(lam)):
+        r, s, noisy = 1.0, 0.0, 0.0
+        for t in range(len(rates) - 1, -1, -1):
+            x = rates[t] * lam[j]
+            noisy += (q * x * r - s) ** 2
+            r, s = row_times(step_matrix(x, momentum, p, q), r, s)
+        loss += 0.5 * weights[j] * (error[j] * r * r + noise[j] * noisy)
+    return loss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,6 +17,7 @@ from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.evaluators import Evaluator, LongRunEvaluator
+from eigencurve.theory.short_runs import SHORT_RUN, low_minima, reliable
 from eigencurve.theory.tuning import tune
 
 # Number of knots in each of three passes; each pass starts from the result of the one before.
@@ -33,6 +34,9 @@ EXACT, QUICK = 1e-12, 1e-7
 # If steps times nodes is at most this, the search starts from several schedules: short runs can have a second minimum.
 CHEAP = 1 << 19
 NUM_STARTS = 3
+# Another minimum of a short run counts if its loss is lower by more than this fraction.
+CLEAR = 1e-6
+STATUS = {True: "optimised", False: "not converged"}
 # Above this multiple of the initial loss the line search has to step back; L-BFGS cannot handle infinity.
 DIVERGED = 1e6
 # A smaller loss has lost digits to underflow: there is nothing left to lower.
@@ -50,7 +54,8 @@ class Search:
         loss: Expected loss of ``schedule``.
         lower_bound: The certificate; no schedule has a lower expected loss. None with momentum, for which there is no
             certificate.
-        start: Name of the classic schedule that the search started from, or that ``schedule`` is.
+        start: Name of the classic schedule that the search started from, or that ``schedule`` is. In a short run also
+            ``"minimum 1"``, ``"minimum 2"`` …, the lowest local minima that a search from many starts found.
         status: ``"optimised"``, ``"not converged"``, or ``"classic"`` if a classic schedule was best.
     """
 
@@ -80,8 +85,9 @@ def search(
     """Search for the schedule of T steps with 0 <= lr <= max_lr that has the least expected loss.
 
     Every classic schedule is tuned to its best scale. From the best of them (the best three, if the problem is small)
-    L-BFGS optimises the rates. The result is the best schedule among all of these, so it is never worse than a tuned
-    classic one.
+    L-BFGS optimises the rates. A short run is also searched from many other rates, because its loss has many minima:
+    see :func:`~eigencurve.theory.short_runs.low_minima`. The result is the best schedule among all of these, so it is
+    never worse than a tuned classic one.
 
     Args:
         evaluator: How losses are computed: exactly (:class:`StepEvaluator`) or by blocks (:class:`BlockEvaluator`).
@@ -91,19 +97,39 @@ def search(
         tolerance: A pass of L-BFGS ends when an iteration lowers the loss by less than this fraction.
     """
     few = evaluator.few
-    candidates = classic_schedules(spectrum, few, total_steps, max_lr)
-    finalists = {name: tune(evaluator, schedule, max_lr) for name, schedule in candidates.items()}
-    losses = {name: evaluator.loss(schedule) for name, schedule in finalists.items()}
-    status = dict.fromkeys(finalists, "classic")
+    found = [
+        _result(evaluator, tune(evaluator, schedule, max_lr), name, "classic")
+        for name, schedule in classic_schedules(spectrum, few, total_steps, max_lr).items()
+    ]
     num_starts = NUM_STARTS if total_steps * len(few) <= CHEAP else 1
-    for start in sorted(losses, key=losses.__getitem__)[:num_starts]:
-        name = f"from {start}"
-        finalists[name], converged = descend(evaluator, finalists[start], max_lr, tolerance)
-        losses[name] = evaluator.loss(finalists[name])
-        status[name] = "optimised" if converged else "not converged"
-    winner = min(losses, key=losses.__getitem__)
+    for start in sorted(found, key=_loss)[:num_starts]:
+        schedule, converged = descend(evaluator, start.schedule, max_lr, tolerance)
+        found.append(_result(evaluator, schedule, start.start, STATUS[converged]))
+    if total_steps <= SHORT_RUN:
+        found += _from_minima(evaluator, found, max_lr, tolerance)
+        found = [one for one in found if reliable(few, one.schedule.values())] or found
     bound = None if evaluator.nodes.momentum else certificate(evaluator.nodes, total_steps, max_lr)
-    return Search(finalists[winner], losses[winner], bound, winner.removeprefix("from "), status[winner])
+    return replace(min(found, key=_loss), lower_bound=bound)
+
+
+def _from_minima(evaluator: Evaluator, found: list[Search], max_lr: float, tolerance: float) -> list[Search]:
+    """The minima of :func:`~eigencurve.theory.short_runs.low_minima`, optimised, that are clearly below ``found``."""
+    minima = low_minima(evaluator.few, max_lr, [one.schedule.values() for one in found])
+    polished = [polish(evaluator, rates, max_lr, tolerance) for rates in minima]
+    others = [
+        _result(evaluator, schedule, f"minimum {i}", STATUS[converged])
+        for i, (schedule, converged) in enumerate(polished, start=1)
+    ]
+    lowest = min(map(_loss, found))
+    return [other for other in others if other.loss < (1 - CLEAR) * lowest]
+
+
+def _result(evaluator: Evaluator, schedule: Schedule, start: str, status: str) -> Search:
+    return Search(schedule, evaluator.loss(schedule), None, start, status)
+
+
+def _loss(found: Search) -> float:
+    return found.loss
 
 
 def knots_for(total_steps: int, num_knots: int) -> IntArray:
@@ -129,6 +155,14 @@ def descend(evaluator: Evaluator, schedule: Schedule, max_lr: float, tolerance: 
         if loss < lowest:
             lowest, best = loss, (schedule, converged)
     return best
+
+
+def polish(evaluator: Evaluator, rates: Array, max_lr: float, tolerance: float = EXACT) -> tuple[Schedule, bool]:
+    """Lower the loss of a short run from the ``rates`` of its steps in one pass, and whether that converged."""
+    steps = np.arange(len(rates))
+    objective = evaluator.loss_at_knots(len(rates), steps)
+    found, _, converged = _minimise(objective, rates, max_lr, tolerance, MAX_CHEAP_ITERATIONS)
+    return piecewise(len(rates), steps.astype(np.float64), found), converged
 
 
 def _refined(evaluator: Evaluator, schedule: Schedule, max_lr: float, tolerance: float) -> tuple[Schedule, float, bool]:

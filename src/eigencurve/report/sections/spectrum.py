@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eigencurve.figures.spectra import negative_panel, octave_panel
-from eigencurve.planning.doubts import exponent_doubt, settling_doubt
+from eigencurve.planning.doubts import exponent_doubt, negative_doubt, settling_doubt
 from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.subject import Subject
 from eigencurve.report.page import Markup, Section, facts, figure, note, paragraph, side_by_side, table, with_commands
@@ -39,8 +39,8 @@ def spectrum_section(subject: Subject, limit: RateLimit | None = None) -> Sectio
     described = describe_spectrum(subject.spectrum, subject.fraction_negative)
     blocks = [
         paragraph(INTRODUCTION),
-        facts(_facts(described, limit or rate_limit(subject))),
-        *(note(*with_commands(doubt)) for doubt in (settling_doubt(subject), exponent_doubt(subject)) if doubt),
+        facts(_facts(described, limit or rate_limit(subject), subject.negative_text)),
+        *(note(*with_commands(doubt)) for doubt in _doubts(subject) if doubt),
         paragraph(LETTERS),
         side_by_side(*_figures(subject, described)),
         _table(subject, described),
@@ -49,7 +49,11 @@ def spectrum_section(subject: Subject, limit: RateLimit | None = None) -> Sectio
     return Section("Curvature of the loss", blocks)
 
 
-def _facts(described: SpectrumDescription, limit: RateLimit) -> list[tuple[str, str]]:
+def _doubts(subject: Subject) -> tuple[str, ...]:
+    return settling_doubt(subject), negative_doubt(subject), exponent_doubt(subject)
+
+
+def _facts(described: SpectrumDescription, limit: RateLimit, negative: str) -> list[tuple[str, str]]:
     law = "none" if described.exponent is None else f"{described.exponent:.3f} ± {described.exponent_error:.1g}"
     return [
         ("parameters d", "unknown" if described.dim is None else f"{described.dim:,}"),
@@ -57,7 +61,7 @@ def _facts(described: SpectrumDescription, limit: RateLimit) -> list[tuple[str, 
         ("largest eigenvalue L", f"{described.L:.4g}"),
         (f"largest stable rate {limit.formula}", f"{limit.rate:.4g}"),
         ("condition number κ", f"{described.kappa:.4g}"),
-        ("measured negative", f"{described.fraction_negative:.2%}"),
+        ("measured negative", f"{described.fraction_negative:.2%} of the eigenvalues{negative}"),
         ("extra term", f"{described.extra_term:.2f}"),
         ("power-law exponent", law),
     ]
