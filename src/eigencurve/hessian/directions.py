@@ -175,6 +175,7 @@ class _DirectionLoop:
             advance(done + len(recurrence.alphas))
             if self.output is not None:
                 self.output.save_if_due(self.finished, recurrence)
+        recurrence.require_unchanged(self.settings.function, vector.to(self.plan.device))
         if self.output is not None:
             self.output.save(self.finished, recurrence)
         return recurrence.result()

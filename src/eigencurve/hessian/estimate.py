@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.checkpoint import CheckpointFile, Identity, SavedRun, reserved
-from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run
+from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run, renew_operator
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
@@ -130,6 +131,7 @@ def estimate_spectrum(
 def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> SpectrumEstimate:
     """Estimate the spectrum of ``operator``; see :func:`estimate_spectrum`."""
     started = time.monotonic()
+    renew_operator(operator)
     with reserved(settings.checkpoint, FUNCTION, operator.is_main_process):
         loop = _ProbeLoop(operator, settings)
         shown = settings.progress and operator.is_main_process
@@ -201,15 +203,18 @@ class _ProbeLoop:
         if self.file is not None and self.saved is not None and _has_steps_of(self.saved, probe):
             self.file.restore(self.saved, recurrence)
             return recurrence
-        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
-        start = recurrence.space.normal(source, self.operator.dtype)
-        recurrence.start(start.to(self.operator.device), is_probe=True)
+        recurrence.start(self._random_vector(probe), is_probe=True)
         return recurrence
+
+    def _random_vector(self, probe: int) -> Tensor:
+        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
+        return space_of(self.operator).normal(source, self.operator.dtype).to(self.operator.device)
 
     def _run_probe(self, run: Recurrence, advance: Advance) -> None:
         first, limit = not self.finished, self._step_limit
         compared = {*self.settling.step_counts(self.plan.num_steps), limit}
         done = sum(len(other.alphas) for other in self.finished)
+        num_before = len(run.alphas)
         while True:
             k = len(run.alphas)
             if first and k in compared:
@@ -228,6 +233,8 @@ class _ProbeLoop:
         if first:
             exact = run.exact and len(run.alphas) <= limit
             self._decide(np.array(run.alphas)[:limit], np.array(run.betas)[:limit], exact)
+        if len(run.alphas) > num_before:
+            run.require_unchanged(FUNCTION, self._random_vector(len(self.finished)).to(self.plan.device))
         if self.output is not None and len(run.alphas) <= limit:
             self.output.save(self.finished, run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import torch
@@ -14,12 +15,13 @@ from torch.optim import Optimizer
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
 from eigencurve.hessian.differences import first_step
-from eigencurve.hessian.isolation import MODES, twice_differentiable_kernels, undisturbed
+from eigencurve.hessian.isolation import MODES, generators_in, twice_differentiable_kernels, undisturbed
 from eigencurve.hessian.objective import (
     Objective,
     as_objective,
     checked_loss,
     chosen_parameters,
+    require_same_parameters,
     require_separate_examples,
     require_unsplit_batch_norm,
 )
@@ -34,6 +36,7 @@ from eigencurve.hessian.products import (
 )
 from eigencurve.hessian.space import whole_space
 from eigencurve.hessian.verify import SEED, verify_operator
+from eigencurve.hessian.watched import Change, Snapshot
 
 # Parts of PyTorch's messages about kernels that cannot be differentiated twice.
 NO_DOUBLE_BACKWARD = (
@@ -86,15 +89,17 @@ class CurvatureOperator(ABC):
         self.mode = _check.choice(name, "mode", mode, MODES)
         self.product = _check.choice(name, "product", product, self.PRODUCTS)
         self.model, self._objective = model, as_objective(name, loss_fn)
-        chosen = chosen_parameters(name, model, parameters)
+        self._patterns = [parameters] if isinstance(parameters, str) else None if parameters is None else [*parameters]
+        chosen = chosen_parameters(name, model, self._patterns)
         if any(hasattr(parameter, "to_local") for parameter in chosen.values()):
             remedy = "Use ShardedHessianOperator for a model that fully_shard has distributed."
             _check.refuse(name, "model", "one with plain parameters", "distributed tensors (DTensor)", remedy)
         self.names, self._parameters = tuple(chosen), tuple(chosen.values())
         self._sizes = [parameter.numel() for parameter in self._parameters]
         self.dim, self.dtype, self.device = sum(self._sizes), self._parameters[0].dtype, self._parameters[0].device
-        self._generators, self._plain_kernels = generators_of(batches), False
-        self._cached: tuple[Any, GraphProduct] | None = None
+        self._generators, self._plain_kernels = [*generators_of(batches), *generators_in(model)], False
+        self._graph: GraphProduct | None = None
+        self._seen: Snapshot | None = None
         self.difference_step = first_step(self.dtype)
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
             pairs = not isinstance(loss_fn, Objective)
@@ -102,11 +107,13 @@ class CurvatureOperator(ABC):
             require_unsplit_batch_norm(name, model, self._batches)
         self.num_examples, self.num_pieces = self._batches.num_examples, self._batches.num_pieces
         self.num_rows = self._batches.num_rows
+        self.is_checked = check
         self.product_error = verify_operator(self) if check else None
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product of the curvature matrix and ``vector``, a flat tensor of ``dim`` numbers."""
         whole_space(self.dim).require(type(self).__name__, "vector", vector, self.dtype, self.device)
+        self._notice_changes()
         return self.fresh_product(vector, SEED, rebuild=False)
 
     def __repr__(self) -> str:
@@ -118,26 +125,33 @@ class CurvatureOperator(ABC):
         ``step`` is the relative step of a finite difference; None is ``difference_step``.
         """
         if rebuild:
-            self._cached = None
+            self._graph = None
         self._step = self.difference_step if step is None else step
-        drawn = None if self._graph_is_kept() else seed
-        if self._cached is not None and drawn is None and self._cached[1].is_native and not self._plain_kernels:
+        if self._graph is not None and self._graph.is_native and not self._plain_kernels:
             with torch.inference_mode(False):
-                return _flat(self._cached[1](self._parts(vector)))
-        with undisturbed(self.model, self.mode, drawn, self._generators, self.device):
-            try:
-                return self._sum(vector)
-            except (RuntimeError, NotImplementedError) as error:
-                if not any(text in str(error) for text in NO_DOUBLE_BACKWARD):
-                    raise
-                return self._retry_with_plain_kernels(vector, error)
+                return _flat(self._graph(self._parts(vector)))
+        is_kept = self._graph is not None
+        product = self._isolated_product(vector, None if is_kept else seed)
+        if not is_kept:
+            self._seen = self._snapshot()
+        return product
+
+    def renew(self) -> None:
+        """Forget everything that is kept between products, and read the examples again.
+
+        Each estimate starts with this. It includes changes that no comparison can see, such as those of a data set
+        behind a loader.
+        """
+        self._graph = None
+        with self._undisturbed():
+            self._batches.reread()
 
     def losses_of_halves(self, seed: int) -> tuple[float, float, float] | None:
         """Loss of the first microbatch, and the weighted mean and the sum of the losses of its two halves.
 
         None if the microbatch cannot be split, or if the model does not accept a part of it.
         """
-        with undisturbed(self.model, self.mode, seed, self._generators, self.device), torch.no_grad():
+        with self._undisturbed(seed), torch.no_grad():
             _, batch = next(iter(self._batches))
             try:
                 sizes, halves = zip(*self._batches.halves(batch), strict=True)
@@ -179,7 +193,9 @@ class CurvatureOperator(ABC):
     def fingerprint(self) -> str:
         """Hash of the parameters' values, the examples and all settings."""
         step = f" {self.difference_step}" if self.product == "finite_difference" else ""
-        settings = f"{type(self).__name__} {self.mode} {self.product}{step} {self._batches.fingerprint}"
+        with self._undisturbed():
+            examples = self._batches.fingerprint()
+        settings = f"{type(self).__name__} {self.mode} {self.product}{step} {examples}"
         return hashlib.sha256(f"{settings} {self.parameter_fingerprint()}".encode()).hexdigest()
 
     def parameter_fingerprint(self) -> str:
@@ -203,12 +219,10 @@ class CurvatureOperator(ABC):
         Raises:
             ValueError: If ``rows`` splits a batch and the model has batch norm in train mode.
         """
+        self._require_same_parameters()
         total = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         slots = self._parts(total)
-        with (
-            undisturbed(self.model, self.mode, SEED, self._generators, self.device),
-            twice_differentiable_kernels(self._plain_kernels, self.device),
-        ):
+        with self._undisturbed(), twice_differentiable_kernels(self._plain_kernels, self.device):
             if rows is not None:
                 require_separate_examples(type(self).__name__, self.model, self.mode)
             for index, (size, batch) in enumerate(self._batches if rows is None else self._batches.selected(rows)):
@@ -218,6 +232,7 @@ class CurvatureOperator(ABC):
 
     def parameter_vector(self) -> Tensor:
         """Current values of the parameters, as one flat vector."""
+        self._require_same_parameters()
         return _flat([parameter.detach() for parameter in self._parameters])
 
     def min_over_processes(self, value: int) -> int:
@@ -233,16 +248,55 @@ class CurvatureOperator(ABC):
     def _linearise(self, batch: Any, index: int) -> GraphProduct:
         """Build the graphs of one microbatch and return v -> Hv on it."""
 
+    def _isolated_product(self, vector: Tensor, seed: int | None) -> Tensor:
+        with self._undisturbed(seed):
+            require_unsplit_batch_norm(type(self).__name__, self.model, self._batches)
+            try:
+                return self._sum(vector)
+            except (RuntimeError, NotImplementedError) as error:
+                if not any(text in str(error) for text in NO_DOUBLE_BACKWARD):
+                    raise
+                return self._retry_with_plain_kernels(vector, error)
+
     def _sum(self, vector: Tensor) -> Tensor:
-        parts, total = self._parts(vector), None
+        parts, total, index, num_examples = self._parts(vector), torch.zeros_like(vector), -1, 0
         with twice_differentiable_kernels(self._plain_kernels, self.device):
             for index, (size, batch) in enumerate(self._batches):
+                num_examples += size
                 piece = _flat(self._product_on(batch, index)(parts))
-                if self.num_pieces == 1:
-                    return piece
-                piece *= size / self.num_examples
-                total = piece if total is None else total.add_(piece)
-        return torch.zeros_like(vector) if total is None else total
+                total = piece if self._is_single else total.add_(piece, alpha=size / self.num_examples)
+        self._batches.require_same_number(num_examples, index + 1)
+        return total
+
+    @property
+    def _is_single(self) -> bool:
+        return self.num_pieces == 1
+
+    def _undisturbed(self, seed: int | None = SEED) -> AbstractContextManager[None]:
+        return undisturbed(self.model, self.mode, seed, self._generators, self.device)
+
+    def _notice_changes(self) -> None:
+        """Drop the graph if anything that it depends on has changed; repeat the checks if more than values has."""
+        self._require_same_parameters()
+        change = Change.NOTHING if self._seen is None else self._seen.change()
+        if change is not Change.NOTHING:
+            self._graph = None
+        if change is Change.SETTINGS and self.is_checked:
+            self.product_error = verify_operator(self)
+
+    def _require_same_parameters(self) -> None:
+        require_same_parameters(
+            type(self).__name__, self.model, self._patterns, self.named_parameters, self.dtype, self.device
+        )
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            self.model,
+            self._batches.watched,
+            (self._objective.outputs, self._objective.loss),
+            with_training=self.mode == "keep",
+            with_values=self._graph is not None,
+        )
 
     def _parts(self, vector: Tensor) -> list[Tensor]:
         """Views of a flat vector in the parameters' shapes."""
@@ -253,18 +307,11 @@ class CurvatureOperator(ABC):
         """Return v -> Hv on one microbatch; the graph of a single one is kept until the parameters change."""
         if self.product == "finite_difference":
             return difference_product(lambda: self._gradient(batch, index), self._parameters, self._step)
-        if self.num_pieces > 1:
+        if not self._is_single:
             return self._linearise(batch, index)
-        if self._cached is None or not self._graph_is_kept():
-            self._cached = None  # free the old graph before building the new one
-            self._cached = (self._parameter_state(), with_hooks_noticed(lambda: self._linearise(batch, index)))
-        return self._cached[1]
-
-    def _graph_is_kept(self) -> bool:
-        return self._cached is not None and self._cached[0] == self._parameter_state()
-
-    def _parameter_state(self) -> list[tuple[int, int]]:
-        return [(parameter.data_ptr(), parameter._version) for parameter in self._parameters]
+        if self._graph is None:
+            self._graph = with_hooks_noticed(lambda: self._linearise(batch, index))
+        return self._graph
 
     def _loss(self, batch: Any, index: int) -> Tensor:
         outputs = self._objective.outputs(self.model, batch)
@@ -277,7 +324,7 @@ class CurvatureOperator(ABC):
         return torch.autograd.grad(self._loss(batch, index), self._parameters, materialize_grads=True)
 
     def _retry_with_plain_kernels(self, vector: Tensor, error: Exception) -> Tensor:
-        name, self._cached = type(self).__name__, None
+        name, self._graph = type(self).__name__, None
         if self._plain_kernels or self.product != "autograd":
             remedy = "Use product='finite_difference': it needs a single backward pass and measures its own error."
             raise ValueError(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from eigencurve import _check
 from eigencurve.hessian.differences import choose_step, relative_size
-from eigencurve.hessian.lanczos import LinearOperator
+from eigencurve.hessian.lanczos import TOLERANCE, LinearOperator
 from eigencurve.hessian.space import Space, space_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ OTHER_SEED = SEED + 1
 # A sum over the batch with a penalty, or with batch norm, differs from the sum of its halves by less than this share of
 # the difference between that sum and their mean.
 NEARLY_SUM = 0.25
-# Relative differences that rounding explains.
-TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: Verified) -> float | None:
