@@ -159,7 +159,7 @@ class Recurrence:
             return
         vector = start / self.space.norm(start)
         product = self.operator(vector.to(self.operator.device)).to(vector.device)
-        if self._is_probe:
+        if self.num_unused:
             self._leave_out_unused(vector, product)
         size = self.space.norm(product)
         gap = abs(self.space.dot(vector, product) - self.alphas[0])

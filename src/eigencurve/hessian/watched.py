@@ -101,7 +101,7 @@ class _Walk:
     Attributes:
         facts: What counts by equality.
         tensors: Tensors that count by their bits.
-        places: Where they are in memory, and the versions of tensors that are too large to be copied.
+        places: Addresses and versions of tensors. A graph refuses tensors of another version, even with the same bits.
         largest_copy: Maximum number of bytes of a tensor that counts by its bits; None is no limit.
     """
 
@@ -156,10 +156,9 @@ class _Walk:
         self.facts.extend(map(_Same, hooks.values()))
         if tensor.layout != torch.strided or tensor.device.type == "meta":
             self.facts.append(_Same(tensor))
-        elif self.largest_copy is not None and size > self.largest_copy:
-            self.places.append((tensor.data_ptr(), tensor._version))
-        else:
-            self.places.append((tensor.data_ptr(), 0))
+            return
+        self.places.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
+        if self.largest_copy is None or size <= self.largest_copy:
             self.tensors.append(tensor)
 
     def _module(self, module: nn.Module) -> None:
