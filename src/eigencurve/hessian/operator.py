@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 
 from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, tensor_bytes
+from eigencurve.hessian.custom_functions import wrong_functions
 from eigencurve.hessian.differences import first_step
 from eigencurve.hessian.isolation import MODES, generators_in, twice_differentiable_kernels, undisturbed
 from eigencurve.hessian.objective import (
@@ -100,6 +101,7 @@ class CurvatureOperator(ABC):
         self._generators, self._plain_kernels = [*generators_of(batches), *generators_in(model)], False
         self._graph: GraphProduct | None = None
         self._seen: Snapshot | None = None
+        self._functions: set[type] = set()
         self.difference_step = first_step(self.dtype)
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
             pairs = not isinstance(loss_fn, Objective)
@@ -145,6 +147,13 @@ class CurvatureOperator(ABC):
         self._graph = None
         with self._undisturbed():
             self._batches.reread()
+
+    def wrong_functions(self) -> dict[str, float]:
+        """Custom functions with a wrong double backward, and its relative error; see :func:`wrong_functions`."""
+        if not self._functions:
+            return {}
+        with self._undisturbed():
+            return wrong_functions(self._functions, lambda: [self._loss(b, i) for i, (_, b) in enumerate(self._batches)])
 
     def losses_of_halves(self, seed: int) -> tuple[float, float, float] | None:
         """Loss of the first microbatch, and the weighted mean and the sum of the losses of its two halves.
@@ -308,10 +317,14 @@ class CurvatureOperator(ABC):
         if self.product == "finite_difference":
             return difference_product(lambda: self._gradient(batch, index), self._parameters, self._step)
         if not self._is_single:
-            return self._linearise(batch, index)
+            return self._recorded(self._linearise(batch, index))
         if self._graph is None:
-            self._graph = with_hooks_noticed(lambda: self._linearise(batch, index))
+            self._graph = self._recorded(with_hooks_noticed(lambda: self._linearise(batch, index)))
         return self._graph
+
+    def _recorded(self, product: GraphProduct) -> GraphProduct:
+        self._functions |= product.functions
+        return product
 
     def _loss(self, batch: Any, index: int) -> Tensor:
         outputs = self._objective.outputs(self.model, batch)
