@@ -43,7 +43,7 @@ class NumberSin(torch.autograd.Function):
         return torch.sin(x), torch.cos(x)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx, inputs, output):  # noqa: ARG004 -- by PyTorch's names
         ctx.slope = output[1]
         ctx.mark_non_differentiable(output[1])
 
@@ -205,9 +205,13 @@ def hooked(kind, change):
     if kind == "parameter":
         model[0].weight.register_hook(change)
     elif kind == "module":
-        model[1].register_full_backward_hook(lambda _m, grads, _o: None if change(grads[0]) is None else (change(grads[0]),))
+        model[1].register_full_backward_hook(
+            lambda _m, grads, _o: None if change(grads[0]) is None else (change(grads[0]),)
+        )
     elif kind == "module, before":
-        model[1].register_full_backward_pre_hook(lambda _m, grads: None if change(grads[0]) is None else (change(grads[0]),))
+        model[1].register_full_backward_pre_hook(
+            lambda _m, grads: None if change(grads[0]) is None else (change(grads[0]),)
+        )
     else:
 
         def call(x):

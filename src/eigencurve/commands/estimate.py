@@ -24,7 +24,7 @@ from eigencurve.hessian import (
     SpectrumEstimate,
     keep_freed_memory,
 )  # fmt: skip
-from eigencurve.hessian.operator import CurvatureOperator
+from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.hessian.state_files import load_preconditioner, load_start_state
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.limits import RateLimit, rate_limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ def wrong_functions(functions: Iterable[type], run: Callable[[], object]) -> dic
         for dtype in STEPS:
             try:
                 error = _error(function, arguments, dtype)
-            except Exception:  # noqa: S112 -- the function accepts no such inputs
+            except Exception:
                 continue
             if error > 0:
                 found[function.__name__] = error
@@ -100,9 +101,8 @@ def _error(function: Any, arguments: Sequence[Any], dtype: torch.dtype) -> float
     scales = [float(torch.maximum(exact.norm(), each.norm())) for each in differences]
     if any(gap <= TOLERANCE[dtype] * scale for gap, scale in zip(gaps, scales, strict=True)):
         return 0.0
-    apart = [float((a - b).norm()) for a, b in zip(differences, differences[1:], strict=False)]
-    certain = [min(pair) for pair, d in zip(zip(gaps, gaps[1:], strict=False), apart, strict=True)
-               if d <= AGREEMENT * min(pair)]  # fmt: skip
+    apart = [float((a - b).norm()) for a, b in pairwise(differences)]
+    certain = [min(two) for two, gap in zip(pairwise(gaps), apart, strict=True) if gap <= AGREEMENT * min(two)]
     return min(certain) / max(scales) if certain else 0.0
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from eigencurve import _check
-from eigencurve.hessian.operator import CurvatureOperator
+from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.space import even_space, even_width, whole_space
 

@@ -218,7 +218,7 @@ class _ProbeLoop:
         while True:
             k = len(run.alphas)
             if first and k in compared:
-                if self._decide(np.array(run.alphas), np.array(run.betas), run.exact):
+                if self._stops(run):
                     break
                 if self.settings.settle is not None:
                     advance(done + k, lambda: self._errors_so_far(run))
@@ -230,13 +230,24 @@ class _ProbeLoop:
             advance(done + k + 1)
             if self.output is not None:
                 self.output.save_if_due(self.finished, run)
+        if len(run.alphas) > num_before:
+            self._require_unchanged(run)
         if first:
             exact = run.exact and len(run.alphas) <= limit
             self._decide(np.array(run.alphas)[:limit], np.array(run.betas)[:limit], exact)
-        if len(run.alphas) > num_before:
-            run.require_unchanged(FUNCTION, self._random_vector(len(self.finished)).to(self.plan.device))
         if self.output is not None and len(run.alphas) <= limit:
             self.output.save(self.finished, run)
+
+    def _require_unchanged(self, run: Recurrence) -> None:
+        run.require_unchanged(FUNCTION, self._random_vector(len(self.finished)).to(self.plan.device))
+
+    def _stops(self, run: Recurrence) -> bool:
+        """Whether the first probe stops here."""
+        try:
+            return self._decide(np.array(run.alphas), np.array(run.betas), run.exact)
+        except np.linalg.LinAlgError:  # the moments of a matrix that changes may be those of no measure
+            self._require_unchanged(run)
+            raise
 
     def _decide(self, alphas: Array, betas: Array, exact: bool) -> bool:
         """Record why the first probe would stop here, and return whether it stops before its last step."""

@@ -268,7 +268,7 @@ def _is_plain_lstm(*args: Any, **known: Any) -> bool:
 
 
 def _weight_norm(func: Callable[..., Tensor], v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """w = g v / |v|. PyTorch's kernel takes the norm as a constant in its double backward."""
+    """W = g v / |v|. PyTorch's kernel takes the norm as a constant in its double backward."""
     if not v.is_floating_point():
         return func(v, g, dim)
     return v * (g / torch.norm_except_dim(v, 2, dim))

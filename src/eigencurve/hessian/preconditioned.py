@@ -201,7 +201,6 @@ def precondition(
     function = f"{type(operator).__name__}.preconditioned_by"
     if isinstance(preconditioner, Optimizer) and parameters is not None:
 
-
         def metric() -> PreconditionedOperator:
             state = read_optimizer(function, preconditioner, parameters)
             return PreconditionedOperator(

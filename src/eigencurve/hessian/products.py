@@ -158,7 +158,7 @@ def _graph_product(multiply: Product, tensors: Sequence[Tensor], twice: Sequence
 
 def _functions(tensors: Sequence[Tensor]) -> set[Any]:
     """Classes ``torch.autograd.Function`` that a backward pass calls, without those of this package."""
-    found = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}
+    found = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}  # type: ignore[attr-defined]
     return {function for function in found if not _is_in(function, __package__)}
 
 

@@ -16,7 +16,7 @@ from eigencurve.hessian.lanczos import TOLERANCE, LinearOperator
 from eigencurve.hessian.space import Space, space_of
 
 if TYPE_CHECKING:
-    from eigencurve.hessian.operator import CurvatureOperator
+    from eigencurve.hessian.curvature import CurvatureOperator
     from eigencurve.hessian.sharded import ShardedHessianOperator
 
     Verified: TypeAlias = CurvatureOperator | ShardedHessianOperator
