@@ -1,6 +1,7 @@
 """What a kept graph depends on is compared before each product."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -150,15 +151,15 @@ def test_large_containers_and_foreign_objects_count_by_identity():
         def __init__(self):
             self.number, self.inner = 1, {"a": 1}
 
-    foreign, many = Foreign(), list(range(LARGEST_CONTAINER + 1))
+    foreign, many = SimpleNamespace(inner=Foreign()), list(range(LARGEST_CONTAINER + 1))
 
     def loss():
         return foreign, many
 
     before = snapshot(nn.Identity(), objective=(loss,))
-    many[0], foreign.inner["a"] = 5, 2  # not seen; each estimate starts with a new graph
+    many[0], foreign.inner.inner["a"] = 5, 2  # not seen; each estimate starts with a new graph
     assert before.change() is Change.NOTHING
-    foreign.number = 2
+    foreign.inner.number = 2
     assert before.change() is Change.SETTINGS
 
 
@@ -178,3 +179,27 @@ def test_a_forward_pass_changes_nothing():
         before = snapshot(model.eval(), (x, y), (F.cross_entropy,))
         F.cross_entropy(model(x), y).backward()
         assert before.change() is Change.NOTHING
+
+
+def test_the_fields_of_a_trainer_count():
+    class Inner:
+        number, many = 1, None
+
+    class Trainer:
+        def __init__(self):
+            self.factor, self.loss, self.inner = [1.0], nn.CrossEntropyLoss(), Inner()
+            self.inner.many = [1.0]
+
+        def objective(self, z, y):
+            return self.factor[0] * self.loss(z, y)
+
+    trainer = Trainer()
+    for change in (
+        lambda: trainer.factor.__setitem__(0, 2.0),
+        lambda: setattr(trainer.loss, "weight", torch.ones(2)),
+        lambda: setattr(trainer.inner, "number", 2),
+    ):
+        before = snapshot(nn.Identity(), objective=(trainer.objective,))
+        assert before.change() is Change.NOTHING
+        change()
+        assert before.change() is not Change.NOTHING

@@ -43,8 +43,7 @@ class Snapshot:
 
     Everything else is compared by equality: the fields of modules (such as the probability of a dropout), their
     layers, hooks and parametrisations, and for the objective also closures, defaults, and global variables that the
-    user's functions name. Objects of other kinds count by their identity and by their own numbers, strings and
-    tensors.
+    user's functions name. Objects of other kinds count by their identity and their fields.
 
     Args:
         model: The model, with all its tensors.
@@ -112,6 +111,7 @@ class _Walk:
         self.places: list[tuple[int, int]] = []
         self.largest_copy: int | None = None
         self._seen: set[int] = set()
+        self._is_inside = False
 
     def visit(self, value: Any) -> None:
         """Record ``value`` and what it refers to."""
@@ -199,12 +199,19 @@ class _Walk:
                     self.visit(value)
 
     def _other(self, value: Any) -> None:
-        """An object whose kind is not known: its identity, and its own plain values and tensors."""
+        """An object of another kind, such as a trainer: its identity and its fields.
+
+        Of an object within such an object, only plain values and tensors count, because it may lead to everything else.
+        """
         self.facts.append(_Same(value))
-        for name, field in getattr(value, "__dict__", {}).items() if not isinstance(value, type) else ():
-            if type(field) in PLAIN or isinstance(field, float | Tensor):
+        if isinstance(value, type | torch.optim.Optimizer):
+            return
+        is_inner, self._is_inside = self._is_inside, True
+        for name, field in getattr(value, "__dict__", {}).items():
+            if not is_inner or type(field) in PLAIN or isinstance(field, float | Tensor):
                 self.facts.append(name)
                 self.visit(field)
+        self._is_inside = is_inner
 
 
 def _bits(tensor: Tensor) -> Tensor:
