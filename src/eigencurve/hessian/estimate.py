@@ -116,7 +116,8 @@ def estimate_spectrum(
 
     Raises:
         ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
-            belongs to another model, data set or seed.
+            belongs to another model, data set or seed. Also if the operator changes during the run: at the end of each
+            probe, its first product is computed once more and must be the same.
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).

@@ -23,6 +23,10 @@ class HessianOperator(CurvatureOperator):
     the other. The operator leaves no trace: the model's mode, gradients, buffers and ``requires_grad`` flags, and all
     random states, are the same after a product as before.
 
+    A product is that of the model, the examples and the loss as they are now, also after training. What the graph
+    depends on is compared before each product (:class:`eigencurve.hessian.watched.Snapshot`). If other things than the
+    values of tensors have changed, the checks are repeated.
+
     Args:
         model: Any module. The parameters that require a gradient count; they must share one real floating type.
         loss_fn: ``loss_fn(model(x), y)``, the *mean* loss of a batch.
@@ -36,13 +40,13 @@ class HessianOperator(CurvatureOperator):
             the leading dimension of the first tensor. For a language model, count the labels that are not ignored.
             Microbatches are weighted by their counts, and skipped if the count is zero.
         check: Whether to spend three products on checking that products are deterministic and symmetric, and one pass
-            on checking that the loss is a mean.
+            on checking that the loss is a mean. Without it, estimates do not repeat a product at their end.
 
     Raises:
         ValueError: If there are no trainable parameters or no examples; if the loss is not a finite scalar, or the sum
-            over the batch; if
-            products are random (active dropout, for example) or not symmetric; if the model has no double backward;
-            or if batch norm in train mode meets microbatches.
+            over the batch; if products are random (active dropout, for example) or not symmetric; if the model has no
+            double backward, or a custom function with a wrong one; if hooks change gradients; if batch norm in train
+            mode meets microbatches; or, in a product, if the model's parameters have been replaced.
 
     >>> import torch
     >>> model = torch.nn.Linear(2, 1, bias=False)
