@@ -1,4 +1,4 @@
-"""Attack the readers, the long computations and the store, and count: ``python -m robustness.soak``.
+"""Attack the readers, the long computations, the store and changed models, and count: ``python -m robustness.soak``.
 
 The attacks depend only on the seed, apart from the moments of the kills. ``--slice`` is a short version.
 """
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from robustness.counts import Counts, table
 
-from robustness import cluster, damaged_logs, full_disk, kills, readers, store_load
+from robustness import changes, cluster, damaged_logs, full_disk, kills, readers, store_load
 
 Attack = tuple[str, Callable[[Path], list[Counts]]]
 
@@ -31,6 +31,7 @@ def attacks(small: bool, seed: int) -> Iterator[Attack]:
         yield "Ray", lambda place: [cluster.attack(place, 3)]
     yield "full disk", lambda place: [full_disk.attack(place, rounds)]
     yield "logs", lambda place: [damaged_logs.attack(place, 1 if small else 20, seed)]
+    yield "changes", lambda place: changes.attack(place, small)
     yield "store", lambda place: [store_load.attack(place, num_runs)]
     # The last, because it limits the memory of the process.
     yield "files", lambda place: readers.attack(place, num_files, seed)

@@ -106,6 +106,24 @@ def test_rates_held_in_tensors_stay_tensors():
     assert rates_of(optimizer) == pytest.approx([0.15])
 
 
+def test_groups_that_share_the_tensor_of_their_rate_get_one_each():
+    groups = [{"params": [nn.Parameter(torch.zeros(1))]} for _ in range(2)]
+    optimizer = torch.optim.AdamW(groups, lr=torch.tensor(0.5))
+    scheduler = ScheduleLR(optimizer, [ec.linear(10, 0.5), ec.constant(10, 0.25)])
+    for step in range(3):
+        assert rates_of(optimizer) == pytest.approx([ec.linear(10, 0.5)(step), 0.25])
+        optimizer.step()
+        scheduler.step()
+
+
+def test_a_group_that_is_added_later_is_refused():
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    scheduler = ScheduleLR(optimizer, ec.linear(10, 0.1))
+    optimizer.add_param_group({"params": [nn.Parameter(torch.zeros(1))]})
+    with pytest.raises(ValueError, match=r"'optimizer' must be of 1 parameter groups, got 2.*make a new scheduler"):
+        scheduler.step()
+
+
 def test_hurt_3_another_horizon_on_resume_is_an_error_that_names_extend():
     state = saved(stepped(ec.cosine(10, 0.5), 4)[1].state_dict())
     longer = ScheduleLR(make_optimizer(), ec.cosine(20, 0.5))

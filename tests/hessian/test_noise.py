@@ -289,7 +289,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, step):
     path = tmp_path / "noise.npz"
     with pytest.raises(Interrupted, match="Call estimate_noise again with the same arguments to resume"):
         estimate_noise(Stopping(operator, step + 1), estimate, checkpoint=path, **settings)  # one for the identity
-    resumed = estimate_noise(Stopping(operator, 31 - step), estimate, checkpoint=path, **settings)
+    resumed = estimate_noise(Stopping(operator, 34 - step), estimate, checkpoint=path, **settings)
     whole = estimate_noise(operator, estimate, **settings)
     assert np.array_equal(resumed.octaves.sigma2, whole.octaves.sigma2)
     assert np.array_equal(resumed.octaves.gradient, whole.octaves.gradient)

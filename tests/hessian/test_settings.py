@@ -6,7 +6,7 @@ import pytest
 from tests.hessian.matrices import matrix_operator
 
 from eigencurve.hessian import estimate_spectrum
-from eigencurve.hessian.operator import CurvatureOperator, OperatorOptions
+from eigencurve.hessian.curvature import CurvatureOperator, OperatorOptions
 from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
 
 

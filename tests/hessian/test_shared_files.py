@@ -132,7 +132,7 @@ for vectors in (30, 14):  # the whole basis, and a few rows with locked Ritz vec
             whole, resumed = np.load(FOLDER / f"whole-{vectors}-0.npz"), np.load(FOLDER / f"{name}-1.npz")
             assert np.array_equal(whole["alphas"], resumed["alphas"]), name
             assert np.array_equal(whole["betas"], resumed["betas"]), name
-            assert resumed["calls"] <= STEPS - save + 2, (name, resumed["calls"])
+            assert resumed["calls"] <= STEPS - save + 3, (name, resumed["calls"])
     whole, alone = np.load(FOLDER / f"whole-{vectors}-0.npz"), np.load(FOLDER / f"alone-{vectors}-0.npz")
     # With locked vectors, later steps amplify rounding: a copy of an eigenvalue appears a little sooner or later.
     for key in ("alphas", "betas"):

@@ -269,9 +269,17 @@ class ScheduleLR(LRScheduler):
         self._set_rates()
 
     def _set_rates(self) -> None:
+        count = len(self.optimizer.param_groups)
+        if count != len(self.schedules):
+            remedy = "Groups were added or removed: make a new scheduler, or add them before it is made."
+            _check.refuse("ScheduleLR", "optimizer", f"of {len(self.schedules)} parameter groups", count, remedy)
         self._last_lr = self.get_lr()
+        seen: set[int] = set()
         for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             if isinstance(group["lr"], torch.Tensor):
+                if id(group["lr"]) in seen:  # PyTorch gives all groups the same tensor
+                    group["lr"] = group["lr"].clone()
+                seen.add(id(group["lr"]))
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate

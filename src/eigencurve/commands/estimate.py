@@ -27,7 +27,7 @@ from eigencurve.theory.stability import StabilityReport, largest_stable_rate, st
 if TYPE_CHECKING:
     from eigencurve.commands.measuring import Measured
     from eigencurve.hessian import PreconditionedOperator, SpectrumEstimate
-    from eigencurve.hessian.operator import CurvatureOperator
+    from eigencurve.hessian.curvature import CurvatureOperator
 
 app = new_app()
 

@@ -23,7 +23,7 @@ from eigencurve.hessian import (
     estimate_start,
 )
 from eigencurve.hessian.checkpoint import saved_steps
-from eigencurve.hessian.operator import CurvatureOperator
+from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.planning.from_operator import decay_of
 from eigencurve.runs.origin import origin_here
 from eigencurve.spectrum.files import spectrum_bytes

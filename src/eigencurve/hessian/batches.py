@@ -19,8 +19,8 @@ Count = Callable[[Any], int]
 class Batches:
     """Batches that can be iterated repeatedly, cut into microbatches and moved to the model's device.
 
-    The constructor makes one pass to count the examples and compute a fingerprint. If the data is a single microbatch,
-    it is kept, and the source is not read again.
+    The constructor makes one pass to count the examples. If a loader has a single microbatch, it is kept until
+    :meth:`reread`; a list is read every time.
 
     Args:
         function: Name of the caller, for error messages.
@@ -40,9 +40,9 @@ class Batches:
         self.source = _reiterable(function, source)
         self.microbatch = None if microbatch is None else _check.whole(function, "microbatch", microbatch, minimum=1)
         self.count = _leading if count is None else count
-        self.num_examples, self.num_pieces, self.num_batches, self.num_rows = 0, 0, 0, 0
+        self.num_examples, self.num_pieces, self.num_batches, self.num_rows, self.num_used = 0, 0, 0, 0, 0
         self.single: tuple[int, Any] | None = None
-        self.fingerprint = self._first_pass()
+        self._count_all()
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Iterate over (number of examples, microbatch), without microbatches that have no example."""
@@ -76,19 +76,52 @@ class Batches:
         sizes = [self._size(part) for part in parts]
         return list(zip(sizes, parts, strict=True)) if middle and all(sizes) else []
 
-    def _first_pass(self) -> str:
+    @property
+    def watched(self) -> Any:
+        """What to watch for changes of the examples: the list itself, or the microbatch that was read from a loader."""
+        return self.source if self._is_list else self.single
+
+    def reread(self) -> None:
+        """Read a kept microbatch again.
+
+        Raises:
+            ValueError: If the number of examples has changed.
+        """
+        if self.single is not None:
+            self.single = None
+            pieces = list(self)
+            self.require_same_number(sum(size for size, _ in pieces), len(pieces))
+            self.single = pieces[0]
+
+    def require_same_number(self, num_examples: int, num_pieces: int) -> None:
+        """Refuse if the source has other numbers of examples and non-empty microbatches than at first."""
+        if (num_examples, num_pieces) != (self.num_examples, self.num_used):
+            need = f"the same {self.num_examples} examples in {self.num_used} microbatches as at first"
+            remedy = "The loader or list has changed: make a new operator."
+            _check.refuse(self.function, "batches", need, f"{num_examples} in {num_pieces}", remedy)
+
+    def fingerprint(self) -> str:
+        """Hash of all examples as they are now."""
         digest = hashlib.sha256()
+        for _, piece in self._all_pieces():
+            _feed(digest, piece)
+        return digest.hexdigest()
+
+    def _count_all(self) -> None:
         for batch in self._batches():
             self.num_batches += 1
             for piece in self._pieces(batch):
                 self.num_pieces += 1
                 self.num_examples += piece[0]
+                self.num_used += piece[0] > 0
                 self.num_rows += _leading(piece[1]) or 0
-                _feed(digest, piece[1])
-                self.single = piece if self.num_pieces == 1 else None
+                self.single = piece if self.num_pieces == 1 and not self._is_list else None
         if self.num_examples == 0:
             _check.refuse(self.function, "batches", "at least one example", "none", "The loader or list is empty.")
-        return digest.hexdigest()
+
+    @property
+    def _is_list(self) -> bool:
+        return isinstance(self.source, list | tuple)
 
     def _batches(self) -> Iterator[Any]:
         for batch in self.source:

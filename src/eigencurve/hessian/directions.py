@@ -184,12 +184,14 @@ class _DirectionLoop:
             self.file.restore(self.saved, recurrence)
         else:
             recurrence.start(vector)
-        done = sum(run.num_products for run in self.finished)
+        done, num_before = sum(run.num_products for run in self.finished), len(recurrence.alphas)
         while not recurrence.is_done:
             recurrence.step()
             advance(done + len(recurrence.alphas))
             if self.output is not None:
                 self.output.save_if_due(self.finished, recurrence)
+        if len(recurrence.alphas) > num_before:
+            recurrence.require_unchanged(self.settings.function, vector.to(self.plan.device))
         if self.output is not None:
             self.output.save(self.finished, recurrence)
         return recurrence.result()

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from eigencurve import _check
+from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.hessian.identity import joined_hashes
-from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
 from eigencurve.hessian.space import even_space, even_width, whole_space
 
@@ -49,8 +49,7 @@ class DistributedOperator:
         self.operator, self.group = operator, group
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self.num_examples = int(self._sum(torch.tensor([operator.num_examples], device=self.device))[0])
-        remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
-        self._require_equal("operator", "of equal parameters", operator.parameter_fingerprint(), remedy)
+        self._require_equal_parameters()
         self._rows = [int(str(count)) for count in self._gather(operator.num_rows)]
         self.num_rows, self.names = sum(self._rows), operator.names
         self.space = even_space(self.dim, group) if shard_vectors else whole_space(self.dim)
@@ -62,6 +61,20 @@ class DistributedOperator:
 
     def __repr__(self) -> str:
         return f"DistributedOperator({self.operator!r})"
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the operator of this process is checked."""
+        return self.operator.is_checked
+
+    def renew(self) -> None:
+        """Forget what is kept between products, in all processes; see :meth:`HessianOperator.renew`.
+
+        Raises:
+            ValueError: If parameters differ between processes.
+        """
+        self.operator.renew()
+        self._require_equal_parameters()
 
     def preconditioned_by(self, preconditioner: Optimizer | Diagonal) -> PreconditionedOperator:
         """Return this operator in the metric of an adaptive optimizer; see :meth:`HessianOperator.preconditioned_by`.
@@ -147,6 +160,10 @@ class DistributedOperator:
         found: list[object] = [None] * dist.get_world_size(self.group)
         dist.all_gather_object(found, value, group=self.group)
         return found
+
+    def _require_equal_parameters(self) -> None:
+        remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
+        self._require_equal("operator", "of equal parameters", self.operator.parameter_fingerprint(), remedy)
 
     def _require_equal(self, argument: str, constraint: str, fingerprint: str, remedy: str) -> None:
         if len(set(self._gather(fingerprint))) > 1:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.hessian.checkpoint import CheckpointFile, SavedRun, reserved
 from eigencurve.hessian.identity import identity_of
-from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run
+from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run, renew_operator
 from eigencurve.hessian.matvec import Matrix, as_operator
 from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
@@ -118,7 +119,8 @@ def estimate_spectrum(
 
     Raises:
         ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
-            belongs to another model, loss, data set or seed.
+            belongs to another model, loss, data set or seed. Also if the operator changes during the run: at the end
+            of each probe, its first product is computed once more and must be the same.
         CheckpointError: If the checkpoint cannot be written, for example because the disk is full (an OSError).
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
@@ -134,6 +136,7 @@ def estimate_spectrum(
 def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> SpectrumEstimate:
     """Estimate the spectrum of ``operator``; see :func:`estimate_spectrum`."""
     started = time.monotonic()
+    renew_operator(operator)
     with reserved(settings.checkpoint, FUNCTION, operator.is_main_process):
         loop = _ProbeLoop(operator, settings)
         shown = settings.progress and operator.is_main_process
@@ -206,19 +209,22 @@ class _ProbeLoop:
         if self.file is not None and self.saved is not None and _has_steps_of(self.saved, probe):
             self.file.restore(self.saved, recurrence)
             return recurrence
-        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
-        start = recurrence.space.normal(source, self.operator.dtype)
-        recurrence.start(start.to(self.operator.device), is_probe=True)
+        recurrence.start(self._random_vector(probe), is_probe=True)
         return recurrence
+
+    def _random_vector(self, probe: int) -> Tensor:
+        source = torch.Generator().manual_seed(seed_of(self.settings.seed, probe))
+        return space_of(self.operator).normal(source, self.operator.dtype).to(self.operator.device)
 
     def _run_probe(self, run: Recurrence, advance: Advance) -> None:
         first, limit = not self.finished, self._step_limit
         compared = {*self.settling.step_counts(self.plan.num_steps), limit}
         done = sum(len(other.alphas) for other in self.finished)
+        num_before = len(run.alphas)
         while True:
             k = len(run.alphas)
             if first and k in compared:
-                if self._decide(np.array(run.alphas), np.array(run.betas), run.exact):
+                if self._stops(run):
                     break
                 if self.settings.settle is not None:
                     advance(done + k, lambda: self._errors_so_far(run))
@@ -230,11 +236,24 @@ class _ProbeLoop:
             advance(done + k + 1)
             if self.output is not None:
                 self.output.save_if_due(self.finished, run)
+        if len(run.alphas) > num_before:
+            self._require_unchanged(run)
         if first:
             exact = run.exact and len(run.alphas) <= limit
             self._decide(np.array(run.alphas)[:limit], np.array(run.betas)[:limit], exact)
         if self.output is not None and len(run.alphas) <= limit:
             self.output.save(self.finished, run)
+
+    def _require_unchanged(self, run: Recurrence) -> None:
+        run.require_unchanged(FUNCTION, self._random_vector(len(self.finished)).to(self.plan.device))
+
+    def _stops(self, run: Recurrence) -> bool:
+        """Whether the first probe stops here."""
+        try:
+            return self._decide(np.array(run.alphas), np.array(run.betas), run.exact)
+        except np.linalg.LinAlgError:  # the moments of a matrix that changes may be those of no measure
+            self._require_unchanged(run)
+            raise
 
     def _decide(self, alphas: Array, betas: Array, exact: bool) -> bool:
         """Record why the first probe would stop here, and return whether it stops before its last step."""

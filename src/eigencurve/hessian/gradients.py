@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from eigencurve import _check
-from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.lanczos import TOLERANCE, LanczosOperator
 from eigencurve.hessian.space import space_of
-from eigencurve.hessian.verify import TOLERANCE
 
 
 class GradientOperator(Protocol):

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from eigencurve._arrays import Array
-from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.lanczos import TOLERANCE, LanczosOperator
 from eigencurve.hessian.space import Space, space_of
-from eigencurve.hessian.verify import SEED, TOLERANCE, probe_vectors
+from eigencurve.hessian.verify import SEED, probe_vectors
 
 # Random projections of a vector that a checkpoint holds, and the seed of their directions.
 NUM_PROJECTIONS = 4

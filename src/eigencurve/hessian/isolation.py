@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -39,16 +40,25 @@ def undisturbed(
         yield
 
 
+def generators_in(model: nn.Module) -> list[torch.Generator]:
+    """Random generators that the modules of ``model`` own."""
+    owned = [field for module in model.modules() for field in vars(module).values()]
+    return list({id(field): field for field in owned if isinstance(field, torch.Generator)}.values())
+
+
 @contextmanager
 def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[None]:
     """Run a block with kernels that have a double backward.
 
-    Attention always runs as plain matrix products. Convolutions, norms, smooth activations and LSTMs get a faster
-    double backward (:class:`FastKernels`). With ``plain``, cuDNN and oneDNN are disabled instead, because their
-    recurrent layers have no double backward; convolutions are slower without them.
+    Modules compiled by ``torch.compile`` run uncompiled, and attention runs as plain matrix products. Convolutions,
+    norms, smooth activations and LSTMs get a faster double backward (:class:`FastKernels`). With ``plain``, cuDNN and
+    oneDNN are disabled instead, because their recurrent layers have no double backward; convolutions are slower without
+    them.
     """
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+        if "torch._dynamo" in sys.modules:  # imported by torch.compile, whose functions have no double backward
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
         if not plain:
             stack.enter_context(FastKernels())
         if plain:

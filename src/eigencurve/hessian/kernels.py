@@ -267,6 +267,13 @@ def _is_plain_lstm(*args: Any, **known: Any) -> bool:
     return same_type and not drops and 4 * weights[1].shape[1] == len(weights[1])
 
 
+def _weight_norm(func: Callable[..., Tensor], v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """W = g v / |v|. PyTorch's kernel takes the norm as a constant in its double backward."""
+    if not v.is_floating_point():
+        return func(v, g, dim)
+    return v * (g / torch.norm_except_dim(v, 2, dim))
+
+
 def _are_saved_tensors_hooked() -> bool:
     """Whether hooks handle the tensors that a layer saves, as in activation checkpointing.
 
@@ -287,5 +294,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     torch.addmm: _addmm,
     **dict.fromkeys(MATMULS, _matmul),
     torch.lstm: _lstm,
+    torch._weight_norm: _weight_norm,
     **dict.fromkeys(ACTIVATIONS, _activation),
 }

@@ -23,6 +23,10 @@ BoolArray = NDArray[np.bool_]
 BREAKDOWN_ROUNDINGS = 16
 # Converged nodes that differ by fewer roundings of the largest node than this are copies of one eigenvalue.
 COPY_ROUNDINGS = 16
+# Relative differences between two computations of a product that rounding explains.
+TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
+# Number of sums that stand for a product.
+SKETCH = 64
 
 
 class LinearOperator(Protocol):
@@ -47,6 +51,13 @@ class LanczosOperator(LinearOperator, Protocol):
     def is_main_process(self) -> bool: ...  # noqa: D102
     def fingerprint(self) -> str: ...  # noqa: D102
     def min_over_processes(self, value: int) -> int: ...  # noqa: D102
+
+
+def renew_operator(operator: LinearOperator) -> None:
+    """Let an operator forget what it keeps between products, if it keeps anything."""
+    renew = getattr(operator, "renew", None)
+    if renew is not None:
+        renew()
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +104,7 @@ class Recurrence:
         self.exact = False
         self.num_unused = 0
         self._is_probe = False
+        self._sketch: Tensor | None = None
         # True while a step is being written into the state; an interrupted write must not be saved.
         self.is_changing = False
 
@@ -107,6 +119,8 @@ class Recurrence:
         residual = self.operator(last.to(self.operator.device)).to(last.device)
         if self._is_probe and not self.alphas:
             self._leave_out_unused(last, residual)
+        if not self.alphas:
+            self._sketch = self._sketched(last, residual)
         alpha = self.space.dot(last, residual)
         beta = self.basis.project_off(residual)
         if not np.isfinite(alpha + beta):
@@ -129,6 +143,39 @@ class Recurrence:
             length = self.space.norm(probe)
             probe /= length
             product /= length
+
+    def require_unchanged(self, function: str, start: Tensor) -> None:
+        r"""Take the first product once more, and refuse if it differs: the operator has changed during the run.
+
+        The run itself does not show a change reliably. A factor, for example, leaves all vectors orthogonal. A random
+        :math:`v_1` does: a change by E changes its product by :math:`\|E v_1\|`, which is
+        :math:`\|E\|_F / \sqrt d` on average, and this is compared with :math:`\|H v_1\|`. The first product is not
+        kept. Two things are compared: :math:`\alpha_1`, and 64 sums of entries with the signs of :math:`v_1`, whose
+        change is as long as that of the product on average. A resumed run knows :math:`\alpha_1` alone.
+
+        Operators that were made with ``check=False`` are not checked.
+        """
+        if not getattr(self.operator, "is_checked", True):
+            return
+        vector = start / self.space.norm(start)
+        product = self.operator(vector.to(self.operator.device)).to(vector.device)
+        if self.num_unused:
+            self._leave_out_unused(vector, product)
+        size = self.space.norm(product)
+        gap = abs(self.space.dot(vector, product) - self.alphas[0])
+        if self._sketch is not None:
+            gap = max(gap, float((self._sketched(vector, product) - self._sketch).norm()))
+        if not gap <= TOLERANCE[self.operator.dtype] * size:
+            need = "the same matrix until the end of the run"
+            remedy = "Do not train, or change the examples, while a spectrum is measured."
+            got = f"one whose first product has changed by {gap / size if size else gap:.1e} of its length"
+            _check.refuse(function, "operator", need, got, remedy)
+
+    def _sketched(self, vector: Tensor, product: Tensor) -> Tensor:
+        """Sums of 64 parts of ``product``, with the signs of ``vector``."""
+        parts = zip(product.tensor_split(SKETCH), vector.tensor_split(SKETCH), strict=True)
+        sums = [torch.where(v < 0, -p, p).sum(dtype=torch.float64) for p, v in parts]
+        return self.space.sum(torch.stack(sums)).cpu()
 
     def _append(self, residual: Tensor, alpha: float, beta: float) -> None:
         self.alphas.append(alpha)
@@ -251,6 +298,7 @@ def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budg
         ValueError: If the start vector is zero, not finite or of the wrong length, or if the budget is too small.
     """
     steps = min(_check.whole("lanczos", "num_steps", num_steps, minimum=1), operator.dim)
+    renew_operator(operator)
     space = space_of(operator)
     if start.shape != (space.size,) or start.dtype != operator.dtype:
         need = f"{space.size} numbers of type {operator.dtype}"
@@ -262,4 +310,5 @@ def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budg
     run.start(start)
     while not run.is_done:
         run.step()
+    run.require_unchanged("lanczos", start.to(run.plan.device))
     return run.result()

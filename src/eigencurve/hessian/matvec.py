@@ -15,10 +15,10 @@ from torch import Tensor
 from eigencurve import _check
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.differences import relative_size
-from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.lanczos import TOLERANCE, LanczosOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator, precondition
 from eigencurve.hessian.space import whole_space
-from eigencurve.hessian.verify import TOLERANCE, probe_vectors, symmetry_gap
+from eigencurve.hessian.verify import probe_vectors, symmetry_gap
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 VECTORS = ("numpy", "torch")
@@ -76,6 +76,7 @@ class MatvecOperator:
         self.device = torch.device("cpu")
         chosen = None if dtype is None else DTYPES[_check.choice("MatvecOperator", "dtype", dtype, [*DTYPES])]
         self.dtype = self._detected_dtype() if chosen is None else chosen
+        self.is_checked = check
         if check:
             self._verify()
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
+from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, Start, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
-from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.settings import seed_of
 from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
 from eigencurve.spectrum.octaves import OctaveGrid

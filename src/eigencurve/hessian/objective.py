@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -60,6 +60,28 @@ def _matches(name: str, pattern: str, names: Collection[str]) -> bool:
 def other_parameters(model: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
     """Parameters of ``model`` that are not in ``names``, frozen or not chosen; of distributed ones the own part."""
     return {name: own_part(p.detach()) for name, p in model.named_parameters() if name not in names}
+
+
+def require_same_parameters(
+    function: str,
+    model: nn.Module,
+    patterns: Iterable[str] | None,
+    chosen: Mapping[str, nn.Parameter],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> None:
+    """Refuse to use ``model`` if the operator's parameters are no longer those that ``patterns`` choose."""
+    found = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if patterns is not None:
+        found = {name: p for name, p in found.items() if any(_matches(name, pattern, chosen) for pattern in patterns)}
+    changes = [f"{name} is no longer a trainable parameter of it" for name in chosen if name not in found]
+    changes += [f"{name} has become a trainable parameter" for name in found if name not in chosen]
+    changes += [f"{name} has been replaced" for name, p in found.items() if chosen.get(name, p) is not p]
+    kind = (dtype, device)
+    changes += [f"{name} is now {p.dtype} on {p.device}" for name, p in found.items() if (p.dtype, p.device) != kind]
+    if changes:
+        need = "the one that the operator was made for, with the same parameters"
+        _check.refuse(function, "model", need, changes[0], "Make a new operator.")
 
 
 def checked_loss(function: str, loss: Any, index: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from eigencurve import _check
 from eigencurve.hessian.adaptive import read_optimizer
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.identity import parts_of
-from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.lanczos import LanczosOperator, renew_operator
 from eigencurve.hessian.space import own_part, space_of
 
 # A positive diagonal: a flat vector, or one tensor per parameter, by name or in the order of the operator.
@@ -41,7 +41,9 @@ class PreconditionedOperator:
       and reported as ``eigenvalue_shift``; pass it to :func:`eigencurve.prepare`. If it differs between parameters, it
       is part of the products.
 
-    Most users call ``operator.preconditioned_by(optimizer)``, which reads all of this from the optimizer.
+    Most users call ``operator.preconditioned_by(optimizer)``, which reads all of this from the optimizer. H is always
+    that of the current parameters, so such an operator refuses products after the optimizer has taken more steps. One
+    made from a diagonal keeps it.
 
     Args:
         operator: Operator of H.
@@ -84,6 +86,7 @@ class PreconditionedOperator:
         decay = self._decay(weight_decay)
         self.eigenvalue_shift = decay if isinstance(decay, float) and decoupled_weight_decay else 0.0
         self._added: Tensor | None = None
+        self._metric_now: Callable[[], PreconditionedOperator] | None = None
         if isinstance(decay, Tensor) and decoupled_weight_decay:
             self._added = decay
         elif not decoupled_weight_decay and (isinstance(decay, Tensor) or decay > 0):
@@ -91,8 +94,36 @@ class PreconditionedOperator:
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, a flat tensor of ``dim`` numbers."""
+        self._require_same_metric()
         product = self._scale * self.operator(self.transform_gradient(vector))
         return product if self._added is None else product.addcmul_(self._added, vector)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the operator of H is checked."""
+        return bool(getattr(self.operator, "is_checked", True))
+
+    def renew(self) -> None:
+        """Forget what the operator of H keeps between products; see :meth:`HessianOperator.renew`."""
+        renew_operator(self.operator)
+
+    def follow(self, metric_now: Callable[[], PreconditionedOperator]) -> PreconditionedOperator:
+        """Refuse products as soon as the metric of ``metric_now()`` differs from this one; returns itself."""
+        self._metric_now = metric_now
+        return self
+
+    def _require_same_metric(self) -> None:
+        """Refuse a metric that is older than the optimizer's state, because H is that of the current parameters."""
+        if self._metric_now is None:
+            return
+        now = self._metric_now()
+        if not (_equal(now.diagonal, self.diagonal) and _equal(now._added, self._added)) or (
+            now.eigenvalue_shift != self.eigenvalue_shift
+        ):
+            need = "in the state that the diagonal was copied from"
+            remedy = "Call preconditioned_by again; or pass it this operator's 'diagonal' to keep the old metric."
+            got = f"{self.preconditioner} after more steps or with other settings"
+            _check.refuse(type(self).__name__, "preconditioner", need, got, remedy)
 
     def __repr__(self) -> str:
         return f"PreconditionedOperator({self.operator!r}, {self.preconditioner})"
@@ -174,14 +205,18 @@ def precondition(
     """
     function = f"{type(operator).__name__}.preconditioned_by"
     if isinstance(preconditioner, Optimizer) and parameters is not None:
-        state = read_optimizer(function, preconditioner, parameters)
-        return PreconditionedOperator(
-            operator,
-            state.diagonal,
-            weight_decay=state.weight_decay,
-            decoupled_weight_decay=state.decoupled,
-            preconditioner=type(preconditioner).__name__,
-        )
+
+        def metric() -> PreconditionedOperator:
+            state = read_optimizer(function, preconditioner, parameters)
+            return PreconditionedOperator(
+                operator,
+                state.diagonal,
+                weight_decay=state.weight_decay,
+                decoupled_weight_decay=state.decoupled,
+                preconditioner=type(preconditioner).__name__,
+            )
+
+        return metric().follow(metric)
     if isinstance(preconditioner, Mapping | list | tuple) and parameters is not None:
         return PreconditionedOperator(operator, _flat(function, preconditioner, parameters))
     if not hasattr(preconditioner, "__array__"):
@@ -205,6 +240,10 @@ def _flat(function: str, given: Mapping[str, Tensor] | Sequence[Tensor], paramet
             need = f"of the parameters' shapes ({tuple(parameter.shape)} for {name})"
             _check.refuse(function, "preconditioner", need, tuple(part.shape))
     return torch.cat([own_part(part.detach()).reshape(-1) for part in parts])
+
+
+def _equal(a: Tensor | None, b: Tensor | None) -> bool:
+    return a is b if a is None or b is None else torch.equal(a, b)
 
 
 def _tensor(values: Any) -> Tensor:

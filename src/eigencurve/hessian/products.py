@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,10 +25,12 @@ class GraphProduct:
         multiply: The function v -> Hv.
         is_native: Whether it runs only PyTorch's and this package's code, which no mode, buffer or random state of the
             model affects.
+        functions: The user's ``torch.autograd.Function`` classes of which the product takes second derivatives.
     """
 
     multiply: Product
     is_native: bool
+    functions: frozenset[type] = frozenset()
 
     def __call__(self, vector: Sequence[Tensor]) -> Sequence[Tensor]:
         """The product."""
@@ -59,7 +62,7 @@ def hessian_product(loss: Tensor, parameters: Sequence[Tensor]) -> GraphProduct:
             materialize_grads=True,
         )
 
-    return GraphProduct(product, not _runs_python(gradient))
+    return _graph_product(product, [loss, *gradient], [loss, *gradient])
 
 
 def gauss_newton_product(
@@ -88,7 +91,7 @@ def gauss_newton_product(
         bent = torch.autograd.grad(slope, leaf, pushed, retain_graph=True)[0]
         return torch.autograd.grad(outputs, parameters, bent, retain_graph=True, materialize_grads=True)
 
-    return GraphProduct(product, not _runs_python([*pulled, slope, outputs]))
+    return _graph_product(product, [*pulled, slope, outputs], [slope])
 
 
 def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], step: float) -> Product:
@@ -141,18 +144,26 @@ def with_hooks_noticed(build: Callable[[], GraphProduct]) -> GraphProduct:
     except RuntimeError as error:
         if HAS_HOOKS not in str(error):
             raise
-        return GraphProduct(build().multiply, is_native=False)
+        return replace(build(), is_native=False)
 
 
-def _runs_python(gradient: Sequence[Tensor]) -> bool:
-    """Whether a backward pass through the graph of ``gradient`` calls a ``torch.autograd.Function`` of the model.
+def _graph_product(multiply: Product, tensors: Sequence[Tensor], twice: Sequence[Tensor]) -> GraphProduct:
+    """A product whose backward passes go through the graphs of ``tensors``, those of ``twice`` a second time.
 
-    Those of this package depend on nothing but their tensors.
+    Functions of this package depend on nothing but their tensors, so they count as native.
     """
-    return any(
-        isinstance(node, BackwardCFunction) and not node._forward_cls.__module__.startswith(f"{__package__}.")
-        for node in _nodes(gradient)
-    )
+    theirs = _functions(twice)
+    return GraphProduct(multiply, not _functions(tensors), frozenset(f for f in theirs if not _is_in(f, "torch")))
+
+
+def _functions(tensors: Sequence[Tensor]) -> set[Any]:
+    """Classes ``torch.autograd.Function`` that a backward pass calls, without those of this package."""
+    found = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}  # type: ignore[attr-defined]
+    return {function for function in found if not _is_in(function, __package__)}
+
+
+def _is_in(function: type, package: str) -> bool:
+    return f"{function.__module__}.".startswith(f"{package}.")
 
 
 def _require_second_derivatives(gradient: Sequence[Tensor]) -> None:

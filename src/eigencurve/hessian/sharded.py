@@ -15,13 +15,14 @@ from eigencurve import _check
 from eigencurve.hessian.batches import Batches, Count, generators_of, hash_of_tensors, tensor_bytes
 from eigencurve.hessian.differences import first_step
 from eigencurve.hessian.identity import joined_hashes
-from eigencurve.hessian.isolation import MODES, undisturbed
+from eigencurve.hessian.isolation import MODES, generators_in, undisturbed
 from eigencurve.hessian.objective import (
     Objective,
     as_objective,
     checked_loss,
     chosen_parameters,
     other_parameters,
+    require_same_parameters,
     require_separate_examples,
     require_unsplit_batch_norm,
 )
@@ -104,18 +105,20 @@ class ShardedHessianOperator:
         self.model, self._objective = model, as_objective(NAME, loss_fn)
         self._distributed = [module for module in model.modules() if hasattr(module, "reshard")]
         self._reshard()
-        self.named_parameters: Mapping[str, nn.Parameter] = chosen_parameters(NAME, model, parameters)
+        self._patterns = [parameters] if isinstance(parameters, str) else None if parameters is None else [*parameters]
+        self.named_parameters: Mapping[str, nn.Parameter] = chosen_parameters(NAME, model, self._patterns)
         self.space = _space(self.named_parameters, bool(self._distributed))
         first = next(iter(self.named_parameters.values()))
         self.names, self.dim = tuple(self.named_parameters), self.space.dim
         self.dtype, self.device = first.dtype, first.device
-        self._generators = generators_of(batches)
+        self._generators = [*generators_of(batches), *generators_in(model)]
         with undisturbed(model, self.mode, SEED, self._generators, self.device):
             self._batches = Batches(NAME, batches, not isinstance(loss_fn, Objective), self.device, microbatch, count)
             require_unsplit_batch_norm(NAME, model, self._batches)
         self.num_examples = sum(self.space.gather(self._batches.num_examples))
         self._rows = self.space.gather(self._batches.num_rows)
         self.num_rows, self.difference_step = sum(self._rows), first_step(self.dtype)
+        self.is_checked = check
         self.product_error = verify_operator(self) if check else None
 
     @classmethod
@@ -132,6 +135,7 @@ class ShardedHessianOperator:
     def __call__(self, vector: Tensor) -> Tensor:
         """Product of the Hessian and a vector, of which each process passes and gets its own part."""
         self.space.require(NAME, "vector", vector, self.dtype, self.device)
+        self._require_same_parameters()
         return self.fresh_product(vector, SEED)
 
     def fresh_product(
@@ -152,7 +156,13 @@ class ShardedHessianOperator:
                 return [self._gradient(iter(self._batches))]
 
         with undisturbed(self.model, self.mode, seed, self._generators, self.device):
+            require_unsplit_batch_norm(NAME, self.model, self._batches)
             return central_difference(gradient_at, h)[0]
+
+    def renew(self) -> None:
+        """Read the examples again; see :meth:`HessianOperator.renew`."""
+        with undisturbed(self.model, self.mode, SEED, self._generators, self.device):
+            self._batches.reread()
 
     def gradient(self, rows: Tensor | None = None) -> Tensor:
         """The own part of the gradient of the mean loss, or of what is due to some rows.
@@ -161,6 +171,7 @@ class ShardedHessianOperator:
             rows: One boolean for each of the ``num_rows`` rows of all processes, in the order of their ranks; None is
                 all rows.
         """
+        self._require_same_parameters()
         first = sum(self._rows[: self.space.rank])
         with undisturbed(self.model, self.mode, SEED, self._generators, self.device):
             if rows is None:
@@ -218,7 +229,9 @@ class ShardedHessianOperator:
 
     def fingerprint(self) -> str:
         """Hash of the parameters' values, the examples and all settings of all processes."""
-        digest = hashlib.sha256(f"{NAME} {self.mode} {self.difference_step} {self._batches.fingerprint}".encode())
+        with undisturbed(self.model, self.mode, SEED, self._generators, self.device):
+            examples = self._batches.fingerprint()
+        digest = hashlib.sha256(f"{NAME} {self.mode} {self.difference_step} {examples}".encode())
         for name, part in zip(self.names, self._parts(), strict=True):
             digest.update(f"{name} {part.dtype} {tuple(part.shape)}".encode())
             digest.update(tensor_bytes(part))
@@ -228,13 +241,18 @@ class ShardedHessianOperator:
         """Hashes of the settings, the parameters, the frozen weights and the data of all processes, for checkpoints."""
         self._reshard()
         own = {name: own_part(parameter.detach()) for name, parameter in self.named_parameters.items()}
+        with undisturbed(self.model, self.mode, SEED, self._generators, self.device):
+            examples = self._batches.fingerprint()
         parts = {
             "settings": f"{NAME} {self.mode}",
             "parameters": hash_of_tensors(own),
             "frozen weights": hash_of_tensors(other_parameters(self.model, self.names)),
-            "data": f"{self._batches.fingerprint} {self._batches.num_examples}",
+            "data": f"{examples} {self._batches.num_examples}",
         }
         return joined_hashes(self.space.gather(parts))
+
+    def _require_same_parameters(self) -> None:
+        require_same_parameters(NAME, self.model, self._patterns, self.named_parameters, self.dtype, self.device)
 
     def _parts(self) -> list[Tensor]:
         """The own parts of the parameters, which share the parameters' memory."""

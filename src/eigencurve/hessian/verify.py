@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
+from eigencurve.hessian.custom_functions import HookNotice, hooked_names, without_gradient_hooks
 from eigencurve.hessian.differences import choose_step, relative_size
-from eigencurve.hessian.lanczos import LinearOperator
+from eigencurve.hessian.lanczos import TOLERANCE, LinearOperator
 from eigencurve.hessian.space import Space, space_of
 
 if TYPE_CHECKING:
-    from eigencurve.hessian.operator import CurvatureOperator
+    from eigencurve.hessian.curvature import CurvatureOperator
     from eigencurve.hessian.sharded import ShardedHessianOperator
 
     Verified: TypeAlias = CurvatureOperator | ShardedHessianOperator
@@ -26,8 +27,6 @@ OTHER_SEED = SEED + 1
 # A sum over the batch with a penalty, or with batch norm, differs from the sum of its halves by less than this share of
 # the difference between that sum and their mean.
 NEARLY_SUM = 0.25
-# Relative differences that rounding explains.
-TOLERANCE = {torch.float32: 1e-3, torch.float64: 1e-8}
 
 
 def verify_operator(operator: Verified) -> float | None:
@@ -40,7 +39,8 @@ def verify_operator(operator: Verified) -> float | None:
         ValueError: If a check fails. The message names the check and the likely cause.
     """
     u, v = probe_vectors(operator)
-    other = operator.fresh_product(v, OTHER_SEED)
+    with HookNotice() as notice:
+        other = operator.fresh_product(v, OTHER_SEED)
     first = operator.fresh_product(v, SEED)
     _require_finite(operator, first)
     _require_reproducible(operator, v, first, other)
@@ -54,6 +54,8 @@ def verify_operator(operator: Verified) -> float | None:
             operator.difference_step,
         )
         first = operator.fresh_product(v, SEED)
+    if not hasattr(operator, "space"):  # fully_shard has hooks of its own
+        _require_derivatives(operator, notice.has_hooks)
     _require_symmetric(operator, u, v, first, error or 0.0)
     return error
 
@@ -131,6 +133,28 @@ def _require_symmetric(operator: Verified, u: Tensor, v: Tensor, product: Tensor
         cause = "A backward pass is not the derivative of its forward pass (in a custom function, or after .detach())."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
         _check.refuse(_name(operator), "model", need, f"a difference of {gap:.1e}, {allowed:.1e} allowed", cause)
+
+
+def _require_derivatives(operator: CurvatureOperator, has_hooks: bool) -> None:
+    """Refuse gradient hooks that change gradients, and custom functions with a wrong double backward."""
+    names = hooked_names(operator.model) + ["its forward"] * has_hooks
+    if names:
+        with_hooks = operator.gradient()
+        with without_gradient_hooks(operator.model):
+            plain = operator.gradient()
+        gap = relative_size(space_of(operator), with_hooks - plain, plain)
+        if not gap <= TOLERANCE[operator.dtype]:
+            got = f"a relative change of {gap:.1e} by hooks of {', '.join(names[:3])}"
+            remedy = "Remove the hooks (handle.remove()) while you measure."
+            _check.refuse(_name(operator), "model", "without hooks that change its gradients", got, remedy)
+    for name, error in operator.wrong_functions().items():
+        need = "made of functions whose backward can be differentiated"
+        got = f"{name}, whose second derivatives are off by {error:.1e}"
+        remedy = (
+            "Its backward computes with detached tensors, or with numbers from them. Use product='finite_difference', "
+            "or save tensors with ctx.save_for_backward and compute with these."
+        )
+        _check.refuse(_name(operator), "model", need, got, remedy)
 
 
 def _drops(operator: Verified, module: nn.Module) -> bool:
