@@ -27,8 +27,9 @@ from eigencurve.hessian import (
 from eigencurve.hessian.operator import CurvatureOperator
 from eigencurve.hessian.state_files import load_preconditioner, load_start_state
 from eigencurve.planning.doubts import doubts
-from eigencurve.planning.limits import RateLimit, rate_limit
+from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
 from eigencurve.planning.subject import USUAL_DECAY, Subject
+from eigencurve.planning.training import OPTIMIZERS
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import prepare
@@ -137,6 +138,7 @@ def estimate(
     require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
+    require_meant("estimate", optimizer if optimizer in OPTIMIZERS else None, lr=rate)
     total = TYPICAL_STEPS if steps is None else _check.whole("estimate", "steps", steps, minimum=1)
     settings = MeasuringSettings(
         num_steps, total, num_probes, seed, settle if settle > 0 else None, weight_decay,

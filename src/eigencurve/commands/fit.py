@@ -94,6 +94,8 @@ def fit(
       eigencurve fit wandb_export.csv --run first --run second --warmup 500 --json
     """
     files = output or []
+    if as_json and str(report) == "-":
+        raise ValueError("Pass only one of --json and --report -: both print on standard output.")
     require_writable(files, SCHEDULE_SUFFIXES, force)
     require_writable([] if report is None else [report], (".html", ".htm"), force)
     total = None
