@@ -231,6 +231,8 @@ class _Summary:
 def _metric(path: Path | None, kind: str | None, model: Any, operator: CurvatureOperator) -> Any:
     """What preconditions the operator: the optimizer or the diagonal of the file, or None without a file."""
     if path is not None:
+        if kind is not None and path.suffix.lower() == ".npz":
+            raise ValueError("--optimizer must be left out with an .npz file, which holds the diagonal itself.")
         return load_preconditioner(path, model, operator.named_parameters, kind)
     if kind is not None:
         raise ValueError("'--optimizer' needs '--optimizer-state', the file of its state.")
