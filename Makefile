@@ -37,7 +37,7 @@ mutants: install ## change the core in small ways, and count the changes that th
 
 soak: export OPENBLAS_NUM_THREADS := 1
 soak: export OMP_NUM_THREADS := 1
-soak: install ## attack the readers, long computations and the store, and count what is lost (half an hour)
+soak: install ## attack the readers, long computations, the store and the options, and count what is lost (an hour)
 	nice $(BIN)/python -m robustness.soak $(ARGS)
 
 # The core and the Hessian with the oldest and the newest versions that pyproject.toml allows.

@@ -1,4 +1,4 @@
-"""Attack the readers, the long computations, the store and changed models, and count: ``python -m robustness.soak``.
+"""Attack readers, long computations, the store, changed models and options, and count: ``python -m robustness.soak``.
 
 The attacks depend only on the seed, apart from the moments of the kills. ``--slice`` is a short version.
 """
@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from robustness.counts import Counts, table
 
-from robustness import changes, cluster, damaged_logs, full_disk, kills, readers, store_load
+from robustness import changes, cluster, damaged_logs, full_disk, kills, options, readers, store_load
 
 Attack = tuple[str, Callable[[Path], list[Counts]]]
 
@@ -33,6 +33,7 @@ def attacks(small: bool, seed: int) -> Iterator[Attack]:
     yield "logs", lambda place: [damaged_logs.attack(place, 1 if small else 20, seed)]
     yield "changes", lambda place: changes.attack(place, small)
     yield "store", lambda place: [store_load.attack(place, num_runs)]
+    yield "options", lambda place: options.attack(place, small)
     # The last, because it limits the memory of the process.
     yield "files", lambda place: readers.attack(place, num_files, seed)
 
@@ -44,10 +45,10 @@ def main() -> None:
     parser.add_argument("--slice", action="store_true", help="a short version of every attack but Ray's")
     parser.add_argument("--only", action="append", metavar="NAME", help=f"one of {', '.join(names)}; can be repeated")
     parser.add_argument("--seed", type=int, default=0, help="seed of the damage")
-    options = parser.parse_args()
+    asked = parser.parse_args()
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     begun, found = time.monotonic(), list[Counts]()
-    chosen = [pair for pair in attacks(options.slice, options.seed) if pair[0] in (options.only or names)]
+    chosen = [pair for pair in attacks(asked.slice, asked.seed) if pair[0] in (asked.only or names)]
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         for number, (_, attack) in enumerate(track(chosen, "attacks", console=Console(stderr=True))):
             place = Path(name, str(number))

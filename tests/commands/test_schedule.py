@@ -104,7 +104,7 @@ def test_a_rate_above_the_limit_is_pointed_out_in_one_line():
         (("--kind", "cosine", "-o", "saved.json"), "--lr is missing"),
         (("positive.txt", "--momentum", "1", "-o", "saved.json"), "--momentum must be < 1"),
         (("positive.txt", "--lr", "-1", "-o", "saved.json"), "--lr must be > 0"),
-        (("--load", "saved.json", "--lr", "1"), "--load cannot be combined"),
+        (("--load", "saved.json", "--lr", "1"), "--lr must be left out with --load"),
     ],
 )
 def test_options_are_checked_before_files(words, message):

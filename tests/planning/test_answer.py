@@ -4,6 +4,7 @@ import pytest
 
 import eigencurve as ec
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
+from eigencurve.planning.training import Training
 
 
 @pytest.fixture
@@ -15,7 +16,9 @@ def answer():
     )
     inputs = (PlanInput("steps", "100", "given"), PlanInput("noise", "1", "assumed", "linear would win"))
     rates = RateRange(0.1, 0.05, 0.2, "the limit of stability is 0.2")
-    return Plan("Use wsd. It is best. Really.", "wsd", best, rates, rows, inputs, 0.1, ("Measure it.",), "sgd")
+    return Plan(
+        "Use wsd. It is best. Really.", "wsd", best, rates, rows, inputs, 0.1, ("Measure it.",), Training("sgd")
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 import pytest
 
 from eigencurve.planning.from_evidence import plan_from_evidence
+from eigencurve.planning.training import Training
 
 
 def test_it_recommends_to_hold_and_decay_late_to_zero():
-    plan = plan_from_evidence(50_000, "adamw")
+    plan = plan_from_evidence(50_000, Training("adamw"))
     rates = plan.schedule.values()
     assert len(rates) == 50_000
     assert rates[0] < 0.01 * rates.max()  # a warmup
@@ -15,7 +16,7 @@ def test_it_recommends_to_hold_and_decay_late_to_zero():
 
 
 def test_it_says_what_is_assumed_and_what_to_measure():
-    plan = plan_from_evidence(50_000, "adamw")
+    plan = plan_from_evidence(50_000, Training("adamw"))
     sources = {known.name: known.source for known in plan.inputs}
     assert (sources["steps"], sources["peak rate"], sources["losses"]) == ("given", "assumed", "assumed")
     assert "arXiv:2501.18965" in str(plan)
@@ -24,15 +25,15 @@ def test_it_says_what_is_assumed_and_what_to_measure():
 
 
 def test_a_given_rate_and_warmup_are_used():
-    plan = plan_from_evidence(1000, "adamw", lr=3e-4, warmup_steps=50)
+    plan = plan_from_evidence(1000, Training("adamw"), lr=3e-4, warmup_steps=50)
     assert plan.schedule.values().max() == pytest.approx(3e-4)
     assert plan.schedule(49) < plan.schedule(50) == 3e-4
     assert {known.name: known.source for known in plan.inputs}["peak rate"] == "given"
 
 
 def test_the_evidence_is_not_about_sgd():
-    assert any("from AdamW" in note for note in plan_from_evidence(1000, "sgd").notes)
+    assert any("from AdamW" in note for note in plan_from_evidence(1000, Training("sgd")).notes)
 
 
 def test_three_sentences():
-    assert plan_from_evidence(50_000, "adamw").verdict.count(". ") == 2
+    assert plan_from_evidence(50_000, Training("adamw")).verdict.count(". ") == 2

@@ -2,11 +2,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.spectrum.test_measurement import record
 
 import eigencurve as ec
 from eigencurve.hessian import estimate_spectrum
 from eigencurve.planning.from_spectrum import SEARCHED, SIMPLEST, WSD, plan_from_subject
 from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import ROUNDING, rate_limit
 from eigencurve.planning.subject import Subject, law_subject
 
 T = 2000
@@ -105,7 +109,7 @@ def test_adam_is_heavy_ball_at_a_tenth_of_the_rate(subject):
     adam = plan_from_subject(subject, 300, "adamw", inputs_of(subject, 50.0, 1.0), momentum=0.9)
     assert adam.rates.best == pytest.approx(10 * sgd.rates.best)
     assert np.allclose(adam.schedule.values(), 10 * sgd.schedule.values())
-    assert adam.momentum == 0
+    assert (adam.momentum, sgd.momentum) == (0.9, 0.9)
 
 
 def test_a_warmup_comes_first(subject):
@@ -131,3 +135,60 @@ def test_an_optimizer_and_a_momentum_that_nobody_gave_are_assumed(subject):
     silent, told = sources(None, None), sources("sgd", 0.0)
     assert silent["optimizer"] == silent["momentum"] == "assumed"
     assert told["optimizer"] == told["momentum"] == "given"
+
+
+@settings(max_examples=25)
+@given(
+    logs=st.lists(st.floats(-7, 4), min_size=1, max_size=8, unique=True),
+    momentum=st.sampled_from([0.0, 0.3, 0.9, 0.99]),
+    law=st.sampled_from(["heavy ball", "Nesterov", "Adam"]),
+    noise=st.none() | st.floats(1e-3, 1e4),
+    total_steps=st.sampled_from([2, 7, 60, 300]),
+    allowed=st.none() | st.floats(0.01, 20.0),
+)
+def test_a_recommended_rate_is_stable_unless_higher_ones_are_allowed(logs, momentum, law, noise, total_steps, allowed):
+    """``allowed``: the highest rate, as a multiple of the largest stable one."""
+    spectrum = ec.Spectrum(np.exp(logs), np.arange(1.0, len(logs) + 1), dim=100)
+    known = record(preconditioner="AdamW") if law == "Adam" else None
+    found = Subject("random", spectrum, 1e-4, known)
+    nesterov = law == "Nesterov" and momentum > 0
+    limit = rate_limit(found, None, momentum, nesterov).rate
+    max_lr = None if allowed is None else allowed * limit
+    plan = plan_from_subject(
+        found, total_steps, None, inputs_of(found, noise), momentum, nesterov, max_lr=max_lr, warmup_steps=1
+    )
+    highest = max(plan.rates.best, plan.rates.high, plan.schedule.values().max(), max(_peaks(plan)))
+    assert highest <= max(limit, max_lr or 0.0) * (1 + 1e-9)
+    said = f"you allow rates up to {max_lr or 0.0:.3g}" in plan.verdict
+    assert said == (plan.rates.best > limit * (1 + ROUNDING))
+
+
+def _peaks(plan):
+    return [row.schedule.values().max() for row in plan.table]
+
+
+def test_a_rate_above_the_limit_is_recommended_only_with_the_highest_rate_in_the_sentence(subject):
+    limit = 2 / subject.spectrum.L
+    plan = plan_from_subject(subject, 60, "sgd", inputs_of(subject, 1e-3, 1.0), max_lr=1.05 * limit)
+    assert plan.rates.best > limit
+    assert (
+        f"the largest stable rate is 2/L = {limit:.3g}, and you allow rates up to {1.05 * limit:.3g}." in plan.verdict
+    )
+
+
+@pytest.mark.parametrize("name", ["lr", "max_lr"])
+def test_a_rate_that_cannot_be_meant_is_refused(subject, name):
+    with pytest.raises(ValueError, match=rf"'{name}' must be <= 1,000 times the stability limit 2/L = .*range test"):
+        plan_from_subject(subject, 60, "sgd", inputs_of(subject), **{name: 1e9})
+
+
+def test_the_settings_of_the_run_are_in_the_inputs_with_their_sources(subject):
+    silent = plan_from_subject(subject, 60, None, inputs_of(subject))
+    found = {known.name: known for known in silent.inputs}
+    assert found["momentum"].source == "assumed"
+    assert found["momentum"].effect == "pass --momentum if your optimizer has some"
+    assert found["weight decay"].source == "assumed"
+    given = plan_from_subject(law_subject(1.2, 1000, 0.01), 60, "sgd", inputs_of(subject), 0.9, nesterov=True)
+    values = {known.name: (known.value, known.source) for known in given.inputs}
+    assert values["momentum"] == ("0.9, Nesterov", "given")
+    assert values["weight decay"] == ("0.01", "given")

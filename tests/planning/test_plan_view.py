@@ -42,9 +42,9 @@ def test_every_input_has_its_source_and_an_assumed_one_its_effect(plan):
     assert rows["steps"]["value"] == "500"
 
 
-def test_the_code_of_logs_may_have_another_optimizer(plan):
+def test_the_code_of_logs_uses_the_optimizer_of_the_reader(plan):
     assert code_line(plan) == "Code that trains with this schedule:"
-    assert "replace the optimizer with yours" in code_line(plan_from_view(forecast_view(runs())))
+    assert "with your optimizer" in code_line(plan_from_view(forecast_view(runs())))
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,18 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import pytest
+from tests.planning.logged import runs
 
 import eigencurve as ec
-from eigencurve.planning.recipe import PlannedSchedule, Recipe, SavedSchedule
-from eigencurve.planning.snippets import TEMPLATES, snippet
+from eigencurve.forecast import fit_runs
+from eigencurve.planning.recipe import Recipe, SavedSchedule
+from eigencurve.planning.snippets import FRAMEWORKS, snippet
 from eigencurve.planning.subject import law_subject
+from eigencurve.planning.training import Training
 
 T = 6
 # The rate of every step, as PyTorch's optimizers get it.
@@ -83,30 +87,180 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("framework", TEMPLATES)
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_the_snippet_trains_with_the_schedule(framework, tmp_path):
     if find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
     law = law_subject(1.5, 1e4, 5e-4)
-    recipe = Recipe("eigencurve", T, 0.1, law, warmup_steps=2, momentum=0.5)
+    recipe = Recipe("eigencurve", T, 0.1, law, warmup_steps=2, training=Training("sgd", 0.5))
     program = tmp_path / "program.py"
     program.write_text(YOURS[framework] + snippet(framework, recipe) + CHECKS[framework])
+    run(program)
+
+
+def run(program):
     quiet = {"KERAS_BACKEND": "jax", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", str(program)], cwd=tmp_path, env={**os.environ, **quiet}, capture_output=True,
-        text=True,
+        [sys.executable, "-W", "ignore", str(program)], cwd=program.parent, env={**os.environ, **quiet},
+        capture_output=True, text=True,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
 
 
+# Settings as a user gives them: optimizer, momentum or beta1, Nesterov, weight decay.
+SETTINGS = [("sgd", 0.9, True, 5e-4), ("sgd", 0.0, False, 0.0), ("adam", 0.8, False, 0.01), ("adamw", 0.85, False, 0.1)]
+# The optimizer that the program has used, as PyTorch's group of parameters or as Keras' configuration.
+USED = {
+    "torch": "optimizer.param_groups[0]",
+    "lightning": "trainer.optimizers[0].param_groups[0]",
+    # Trainer decays the weights, not the biases.
+    "transformers": "max(trainer.optimizer.param_groups, key=lambda group: group['weight_decay'])",
+    "keras": "optimizer.get_config()",
+}
+COMPARED_IN_TORCH = """
+group = {used}
+name, momentum, nesterov, weight_decay = {settings}
+if name == "sgd":
+    assert (group["momentum"], group["nesterov"], group["weight_decay"]) == (momentum, nesterov, weight_decay), group
+else:
+    assert (tuple(group["betas"]), group["weight_decay"]) == ((momentum, 0.999), weight_decay), group
+assert rates == schedule.values().tolist(), rates
+assert {kind} == {{"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}}[name]
+"""
+COMPARED_IN_KERAS = """
+config = optimizer.get_config()
+name, momentum, nesterov, weight_decay = {settings}
+assert type(optimizer).__name__.lower() == name
+assert config["weight_decay"] == weight_decay, config
+if name == "sgd":
+    assert (config["momentum"], config["nesterov"]) == (momentum, nesterov), config
+else:
+    assert (config["beta_1"], config["beta_2"]) == (momentum, 0.999), config
+assert optimizer.learning_rate is not None and int(optimizer.iterations) == 6
+"""
+# optax keeps no settings: its steps are those of PyTorch's optimizer with the same ones.
+COMPARED_IN_OPTAX = """
+import torch
+name, momentum, nesterov, weight_decay = {settings}
+own = {{"momentum": momentum, "nesterov": nesterov}} if name == "sgd" else {{"betas": (momentum, 0.999)}}
+weight = torch.zeros(1, requires_grad=True)
+made = {{"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}}[name]
+expected = made([weight], lr=0.1, weight_decay=weight_decay, **own)
+for rate in schedule.values():
+    expected.param_groups[0]["lr"] = rate
+    weight.grad = torch.ones(1)
+    expected.step()
+assert abs(float(params[0]) - weight.item()) < 1e-5 * abs(weight.item()), (params, weight)
+"""
+KIND = {
+    "torch": "type(optimizer)",
+    "lightning": "type(trainer.optimizers[0])",
+    "transformers": "type(getattr(trainer.optimizer, 'optimizer', trainer.optimizer))",
+}
+
+
+def compared(framework, settings):
+    """Code that compares the optimizer of a program with the settings that were given."""
+    if framework in KIND:
+        return (
+            COMPARED_IN_TORCH.format(used=USED[framework], kind=KIND[framework], settings=settings) + "rates.clear()\n"
+        )
+    return (COMPARED_IN_KERAS if framework == "keras" else COMPARED_IN_OPTAX).format(settings=settings)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_optimizer_of_the_program_has_the_settings_that_were_given(framework, tmp_path):
+    """From nothing, from a power law and from logs, through ``plan``; all in one process, because imports are slow."""
+    if find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    forecast, law = fit_runs(runs()), ec.PowerLaw(1.2, 1e-3, 1.0)
+    parts = []
+    for settings, sources in product(SETTINGS, ((), (law,), (forecast,))):
+        optimizer, momentum, nesterov, weight_decay = settings
+        plan = ec.plan(
+            *sources, total_steps=T, optimizer=optimizer, momentum=momentum, nesterov=nesterov,
+            weight_decay=weight_decay,
+        )  # fmt: skip
+        program = snippet(framework, plan)
+        assert "Assumed" not in program
+        yours = YOURS[framework].replace(RATES_OF_TORCH, "rates.clear()") if parts else YOURS[framework]
+        parts += [yours, program, compared(framework, settings)]
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(parts))
+    run(program)
+
+
+# Optimizers of the reader, with settings that the code must keep.
+YOUR_OPTIMIZER = {
+    "torch": "optimizer = torch.optim.RMSprop(model.parameters(), lr=3.0, weight_decay=0.3)\n",
+    "lightning": """
+class Module(Module):
+    def configure_optimizers(self):
+        return torch.optim.RMSprop(self.parameters(), lr=3.0, weight_decay=0.3)
+""",
+    "transformers": """
+from transformers import TrainingArguments
+arguments = TrainingArguments("output", max_steps=6, learning_rate=0.3, weight_decay=0.3, optim="rmsprop")
+""",
+    "keras": "optimizer = keras.optimizers.RMSprop(learning_rate=3.0, weight_decay=0.3)\n",
+    "optax": "import optax\noptimizer_at = lambda rate: optax.sgd(rate, momentum=0.5)\n",
+}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_an_unknown_optimizer_stays_that_of_the_reader(framework, tmp_path):
+    if find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    source = Recipe("linear", T, 0.1)
+    kept = "" if framework == "optax" else f"assert {USED[framework]}['weight_decay'] == 0.3\n"
+    if framework in KIND:
+        kept += TORCH_AGREES + f"assert {KIND[framework]} is torch.optim.RMSprop\n"
+    checks = CHECKS["optax"] if framework == "optax" else kept
+    code = snippet(framework, source)
+    assert "weight_decay" not in code
+    assert "momentum" not in code
+    assert "Assumed" not in code
+    program = tmp_path / "program.py"
+    program.write_text(YOURS[framework] + YOUR_OPTIMIZER[framework] + code + checks)
+    run(program)
+
+
+def test_what_is_assumed_is_in_a_comment():
+    assert "# Assumed, because not given: optimizer sgd, momentum 0, weight decay 0\n" in snippet(
+        "torch", ec.plan(total_steps=9)
+    )
+    decayed = snippet("torch", ec.plan(total_steps=9, optimizer="adamw", weight_decay=0.1))
+    assert "# Assumed, because not given: beta1 0.9\n" in decayed
+    logged = snippet("torch", ec.plan(fit_runs(runs()), total_steps=T, momentum=0.9))
+    assert "# Assumed, because not given: optimizer sgd, weight decay 0\n" in logged
+
+
+def test_the_batch_size_is_in_the_code():
+    plan = ec.plan(total_steps=9, batch_size=128)
+    assert "9 batches of 128 examples in total" in snippet("torch", plan)
+    assert "per_device_train_batch_size=128" in snippet("transformers", plan)
+    assert "batch_size=128" in snippet("keras", plan)
+
+
+def test_keras_says_that_its_decay_is_another_one():
+    def code(*settings):
+        return snippet("keras", Recipe("linear", 9, 0.1, training=Training(*settings)))
+
+    assert "PyTorch's SGD adds the decay to the\n# gradient instead, which passes through the momentum." in code(
+        "sgd", 0.9, False, 0.1
+    )
+    assert "PyTorch's Adam" in code("adam", 0.9, False, 0.1)
+    assert "PyTorch" not in code("adamw", 0.9, False, 0.1) + code("sgd", 0.0, False, 0.1) + code("sgd", 0.9)
+
+
 @pytest.mark.parametrize("framework", ["torch", "lightning", "keras", "optax"])
 def test_the_momentum_is_that_of_the_source(framework):
-    plain, heavy = Recipe("cosine", 9, 0.1), Recipe("cosine", 9, 0.1, momentum=0.9)
+    plain, heavy = (Recipe("cosine", 9, 0.1, training=Training("sgd", momentum)) for momentum in (0.0, 0.9))
     assert "momentum" not in snippet(framework, plain)
     assert "schedule.lr, momentum=0.9" in snippet(framework, heavy) or "schedule), momentum=0.9" in snippet(
         framework, heavy
     )
-    saved = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1), momentum=0.9, nesterov=True)
+    saved = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1), Training("sgd", 0.9, nesterov=True))
     assert ", momentum=0.9, nesterov=True" in snippet(framework, saved)
 
 
@@ -117,26 +271,8 @@ def test_another_framework_is_refused():
 
 def test_imports_come_in_blocks():
     saved = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1))
-    assert "import json\nfrom pathlib import Path\n\nimport torch\n" in snippet("torch", saved)
-
-
-@pytest.mark.parametrize(
-    ("framework", "calls"),
-    [
-        ("torch", ("torch.optim.SGD(", "torch.optim.Adam(", "torch.optim.AdamW(")),
-        ("lightning", ("torch.optim.SGD(", "torch.optim.Adam(", "torch.optim.AdamW(")),
-        ("transformers", ('optim="sgd"', 'optim="adam"', 'optim="adamw_torch"')),
-        ("keras", ("keras.optimizers.SGD(", "keras.optimizers.Adam(", "keras.optimizers.AdamW(")),
-        ("optax", ("optax.sgd(", "optax.adam(", "optax.adamw(")),
-    ],
-)
-def test_the_code_names_the_optimizer(framework, calls):
-    for optimizer, call in zip(("sgd", "adam", "adamw"), calls, strict=True):
-        program = snippet(framework, PlannedSchedule(ec.cosine(9, 0.1), optimizer, weight_decay=0.1))
-        assert call in program
-        assert "momentum" not in program
-        compile(program, "program.py", "exec")
-
-
-def test_sgd_in_transformers_keeps_its_momentum():
-    assert 'optim="sgd", optim_args="momentum=0.9"' in snippet("transformers", Recipe("cosine", 9, 0.1, momentum=0.9))
+    assert "import json\nfrom pathlib import Path\n\nimport eigencurve as ec\n" in snippet("torch", saved)
+    known = SavedSchedule(Path("best.json"), ec.cosine(9, 0.1), Training("sgd"))
+    assert "import json\nfrom pathlib import Path\n\nimport torch\n\nimport eigencurve as ec\n" in snippet(
+        "torch", known
+    )

@@ -11,13 +11,14 @@ from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import law_subject
+from eigencurve.planning.training import Training
 from eigencurve.report.report import ComparisonSettings, report_page
 from eigencurve.report.runs import panels_of
 
 
 @pytest.fixture(scope="module")
 def whole():
-    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, 1e-2)
+    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, Training("sgd", weight_decay=1e-2))
     return _report(recipe)
 
 
@@ -92,7 +93,7 @@ def test_all_text_is_escaped(whole):
 
 
 def test_the_same_report_is_the_same_page(whole):
-    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, 1e-2)
+    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, Training("sgd", weight_decay=1e-2))
     assert _report(recipe) == whole
 
 

@@ -32,7 +32,7 @@ def test_the_problem_is_that_of_the_settings():
     nesterov = dataclasses.replace(LAW, momentum=0.9, nesterov=True)
     problem, max_lr = problem_of(nesterov, subject_of(nesterov))
     assert (problem.momentum, problem.nesterov, max_lr) == (0.9, True, problem.stable_rate)
-    assert recipe_of("cosine", nesterov, subject_of(nesterov)).nesterov
+    assert recipe_of("cosine", nesterov, subject_of(nesterov)).training.nesterov
 
 
 def test_measured_noise_and_start_are_used_unless_the_noise_is_set():
@@ -107,5 +107,6 @@ def test_a_spectrum_in_the_metric_of_adam_has_code_for_adam():
     upload = Upload("a.npz", SPECTRUM, measurement=record)
     settings = dataclasses.replace(ZOO, source="upload", momentum=0.9, nesterov=True)
     recipe = recipe_of("cosine", settings, subject_of(settings, upload))
-    assert (recipe.optimizer, recipe.momentum, recipe.nesterov) == ("adamw", 0.0, False)
+    training = recipe.training
+    assert (training.optimizer, training.momentum, training.nesterov) == ("adamw", 0.9, False)
     assert "torch.optim.AdamW(model.parameters(), lr=schedule.lr, weight_decay=0.0005)" in snippet("torch", recipe)

@@ -14,7 +14,7 @@ from eigencurve.commands.sources import required_subject
 from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import rate_limit
+from eigencurve.planning.limits import rate_limit, require_meant
 from eigencurve.planning.recipe import load_schedule
 
 app = new_app()
@@ -66,8 +66,9 @@ def compare(
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
     inputs = inputs_of(subject, noise, initial_error, batch_size)
-    compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
     limit = rate_limit(subject, "sgd", momentum, nesterov)
+    require_meant("compare", "sgd", limit, lr=lr, max_lr=max_lr)
+    compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
     warn(doubts(subject, optimizer="sgd"))
     if as_json:
         show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})

@@ -17,8 +17,9 @@ from eigencurve.commands.problems import load_problem, require_problem
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.spectrum import noise_facts, start_facts
 from eigencurve.planning.doubts import doubts
-from eigencurve.planning.limits import RateLimit, rate_limit
+from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
 from eigencurve.planning.subject import USUAL_DECAY, Subject
+from eigencurve.planning.training import OPTIMIZERS
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.spectrum import prepare
@@ -137,6 +138,7 @@ def estimate(
     require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
+    require_meant("estimate", optimizer if optimizer in OPTIMIZERS else None, lr=rate)
     total = TYPICAL_STEPS if steps is None else _check.whole("estimate", "steps", steps, minimum=1)
     settings = MeasuringSettings(
         num_steps, total, num_probes, seed, settle if settle > 0 else None, weight_decay,
@@ -228,6 +230,8 @@ class _Summary:
 def _metric(path: Path | None, kind: str | None, model: Any, operator: CurvatureOperator) -> Any:
     """What preconditions the operator: the optimizer or the diagonal of the file, or None without a file."""
     if path is not None:
+        if kind is not None and path.suffix.lower() == ".npz":
+            raise ValueError("--optimizer must be left out with an .npz file, which holds the diagonal itself.")
         from eigencurve.hessian.state_files import load_preconditioner  # imports PyTorch
 
         return load_preconditioner(path, model, operator.named_parameters, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -96,12 +97,16 @@ def fit(
       eigencurve fit wandb_export.csv --run first --run second --warmup 500 --json
     """
     files = output or []
+    if as_json and str(report) == "-":
+        raise ValueError("Pass only one of --json and --report -: both print on standard output.")
     require_writable(files, SCHEDULE_SUFFIXES, force)
     require_writable([] if report is None else [report], (".html", ".htm"), force)
     total = None
     if (steps, epochs, steps_per_epoch) != (None, None, None):
         total = options.total_steps(steps, epochs, steps_per_epoch)
-    loaded = read_logs(logs, LogSettings(loss, lr_column, warmup, last_step, resumed), run or [])
+    settings = LogSettings(loss, lr_column, warmup, last_step, resumed)
+    loaded = read_logs(logs, settings, run or [])
+    _require_warmup(logs, settings, run or [], loaded)
     search = best or bool(files) or report is not None
     view = forecast_view(loaded.runs, total, max_lr, search)
     contents = [] if view.best is None else [schedule_content(view.best.schedule, path) for path in files]
@@ -125,6 +130,19 @@ def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> Load
     except ValueError as error:
         raise ValueError(worded(str(error), WORDS)) from error
     return LoadedRuns(loaded.runs, tuple(worded(warning, WORDS) for warning in loaded.warnings))
+
+
+def _require_warmup(logs: list[Path], settings: LogSettings, names: list[str], loaded: LoadedRuns) -> None:
+    """Refuse a warmup that changes nothing, because the logs show all rates."""
+    if settings.warmup_steps is None:
+        return
+    try:
+        shown = read_logs(logs, replace(settings, warmup_steps=None), names).runs
+    except ValueError:  # the logs need it
+        return
+    if all(run.schedule == other.schedule for run, other in zip(loaded.runs, shown, strict=True)):
+        remedy = "It only applies to logs that begin after their warmup."
+        raise ValueError(f"--warmup must be left out: these logs show their own warmup. {remedy}")
 
 
 def _page(view: ForecastView, loaded: LoadedRuns) -> str:

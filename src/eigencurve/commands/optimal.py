@@ -14,7 +14,7 @@ from eigencurve.commands.sources import required_subject
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.planning.inputs import inputs_of, quadratic_of
-from eigencurve.planning.limits import rate_limit
+from eigencurve.planning.limits import rate_limit, require_meant
 
 app = new_app()
 
@@ -60,6 +60,7 @@ def optimal(
     inputs = inputs_of(subject, noise, initial_error, batch_size)
     problem = quadratic_of(subject, inputs, momentum, nesterov)
     stable = rate_limit(subject, "sgd", momentum, nesterov)
+    require_meant("optimal", "sgd", stable, max_lr=max_lr)
     limit = stable.rate if max_lr is None else max_lr
     require_writable(files, SCHEDULE_SUFFIXES, force)
     found = problem.search_best(total, limit)

@@ -12,6 +12,7 @@ import typer
 from eigencurve import _check
 from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.limits import RateLimit
+from eigencurve.planning.training import OPTIMIZERS
 from eigencurve.schedules import units
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 
@@ -55,9 +56,9 @@ def _complete_kind(incomplete: str) -> Iterator[str]:
 
 
 def _complete_framework(incomplete: str) -> Iterator[str]:
-    from eigencurve.planning.snippets import TEMPLATES
+    from eigencurve.planning.snippets import FRAMEWORKS
 
-    yield from (name for name in TEMPLATES if name.startswith(incomplete))
+    yield from (name for name in FRAMEWORKS if name.startswith(incomplete))
 
 
 SPECTRUM_HELP = f"Spectrum: a file ({SUFFIX_WORDS}), a name listed by `eigencurve zoo`, or - for standard input."
@@ -144,6 +145,12 @@ PeakRate = Annotated[
 ]
 Momentum = Annotated[
     float, typer.Option(help="Momentum of SGD: heavy ball, or Nesterov with --nesterov. It has no certificate.")
+]
+Optimizer = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Optimizer of the run: {', '.join(OPTIMIZERS)}. Default: that of the spectrum's metric, or sgd."
+    ),
 ]
 Nesterov = Annotated[bool, typer.Option("--nesterov", help="Use Nesterov momentum, as in PyTorch.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

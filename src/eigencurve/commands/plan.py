@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,22 +10,29 @@ import typer
 
 from eigencurve import _check
 from eigencurve.commands import options
+from eigencurve.commands.applicable import require_applicable
 from eigencurve.commands.fit import read_logs
 from eigencurve.commands.output import require_writable, schedule_content, show_json, warn, write
 from eigencurve.commands.problems import load_problem, require_problem
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import subject_of
-from eigencurve.planning.answer import Plan
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.planning.forecasts import LogSettings
-from eigencurve.planning.limits import OPTIMIZERS
-from eigencurve.planning.plan import are_logs
+from eigencurve.planning.options import APPLIES, KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
-from eigencurve.planning.recipe import PlannedSchedule
-from eigencurve.planning.snippets import TEMPLATES, snippet
+from eigencurve.planning.snippets import FRAMEWORKS, snippet
 from eigencurve.planning.subject import Subject, file_subject
 
 app = new_app()
+# The options of the command that are not those of the function.
+OPTIONS = {
+    **APPLIES,
+    "loss": ("logs",),
+    "lr_column": ("logs",),
+    "num_steps": ("model",),
+    "checkpoint": ("model",),
+    "spectrum_file": ("model",),
+}
 ONE_MODEL = "Pass one model, one spectrum, or the logs of runs, not several kinds of sources."
 NO_METRIC = (
     "--optimizer must be sgd for a model, because the metric of Adam needs its state. Measure with `eigencurve "
@@ -34,6 +42,7 @@ NO_METRIC = (
 
 @app.command()
 def plan(
+    context: typer.Context,
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -45,12 +54,7 @@ def plan(
     steps: options.Steps = None,
     epochs: options.Epochs = None,
     steps_per_epoch: options.StepsPerEpoch = None,
-    optimizer: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Optimizer of the run: {', '.join(OPTIMIZERS)}. Default: that of the spectrum's metric, or sgd."
-        ),
-    ] = None,
+    optimizer: options.Optimizer = None,
     lr: Annotated[float | None, typer.Option(help="Peak rate that you want. Default: part of the answer.")] = None,
     max_lr: options.MaxLr = None,
     warmup: Annotated[int | None, typer.Option(metavar="STEPS", help="Length of the linear warmup.")] = None,
@@ -63,8 +67,8 @@ def plan(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Batch size of the run. A model needs it to measure its gradient noise, unless batches is a "
-            "DataLoader; for a file it is that of the measurement by default."
+            help="Batch size of the run, for the noise and the code. A model needs it to measure its gradient noise, "
+            "unless batches is a DataLoader; for a file it is that of the measurement by default."
         ),
     ] = None,
     initial_error: options.InitialError = None,
@@ -107,18 +111,21 @@ def plan(
     if as_json and code is not None:
         raise ValueError("Pass only one of --json and --code.")
     if code is not None:
-        _check.choice("plan", "code", code, tuple(TEMPLATES))
+        _check.choice("plan", "code", code, FRAMEWORKS)
     total = options.total_steps(steps, epochs, steps_per_epoch)
     model = [word for word in words if _is_model(word)]
     for word in model:
         require_problem(word)
     if model and (len(words) > 1 or optimizer not in (None, "sgd")):
         raise ValueError(ONE_MODEL if len(words) > 1 else NO_METRIC)
+    require_applicable(context, "model" if model else kind_of(words), KINDS, OPTIONS)
+    if model and noise is not None and batch_size is not None:
+        raise ValueError("--batch-size must be left out with a model if --noise is given: nothing else depends on it.")
     require_writable([*files, *([spectrum_file] if model else [])], (*SCHEDULE_SUFFIXES, ".npz"), force)
     known: list[Any]
     if model:
         settings = (num_steps, total, weight_decay, checkpoint, batch_size, noise is None)
-        known, batch_size = [_measured(model[0], spectrum_file, *settings)], None
+        known = [_measured(model[0], spectrum_file, *settings)]
     else:
         known = _sources(words, weight_decay, LogSettings(loss, lr_column, warmup))
     answer = make_plan(
@@ -130,7 +137,7 @@ def plan(
     if as_json:
         show_json(answer.to_dict())
     elif code is not None:
-        typer.echo(_program(answer, code), nl=False)
+        typer.echo(snippet(code, answer), nl=False)
     else:
         typer.echo(f"{answer}\n\n{answer.schedule.preview()}")
     for path, content in zip(files, contents, strict=True):
@@ -139,7 +146,7 @@ def plan(
 
 def _sources(words: list[str], weight_decay: float | None, settings: LogSettings) -> list[Any]:
     """The runs of the logs, or the one spectrum."""
-    if words and are_logs(words):
+    if words and kind_of(words) == "logs":
         loaded = read_logs([Path(word) for word in words], settings, [])
         warn(loaded.warnings)
         return list(loaded.runs)
@@ -175,8 +182,5 @@ def _measured(
     )
     found = measure(HessianOperator(model, loss_fn, batches), settings, None)
     write(file, found.content(file.suffix.lower()))
-    return file_subject(file, weight_decay)
-
-
-def _program(answer: Plan, framework: str) -> str:
-    return snippet(framework, PlannedSchedule(answer.schedule, answer.optimizer, answer.weight_decay, answer.momentum))
+    subject = file_subject(file, weight_decay)
+    return subject if weight_decay is not None else replace(subject, decay_source="assumed")

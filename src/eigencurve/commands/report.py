@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eigencurve.commands import options
+from eigencurve.commands.applicable import require_applicable
 from eigencurve.commands.output import command_line, require_writable, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import optional_subject
 from eigencurve.planning.doubts import doubts
-from eigencurve.planning.from_spectrum import plan_from_subject
+from eigencurve.planning.from_spectrum import plan_from_subject, training_for
 from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import momentum_of, optimizer_of, rate_limit
+from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
 from eigencurve.runs.store import Store
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from eigencurve.report.runs import Panel
 
 app = new_app()
+MODES = {"runs": "without a spectrum", "spectrum": "with a spectrum (or --power-law and --kappa)"}
 
 
 @app.command()
 def report(
+    context: typer.Context,
     spectrum: options.SpectrumWord = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="HTML file to write, or - for standard output.")
@@ -45,7 +48,9 @@ def report(
     noise: options.Noise = None,
     batch_size: options.BatchSize = None,
     initial_error: options.InitialError = None,
-    momentum: options.Momentum = 0.0,
+    momentum: Annotated[
+        float | None, typer.Option(help="Momentum of SGD, or beta1 of Adam. Default: 0 for SGD, 0.9 for Adam.")
+    ] = None,
     nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
     best: Annotated[bool, typer.Option(help="Search for the numerically best schedule; takes some seconds.")] = True,
@@ -75,6 +80,10 @@ def report(
     subject = optional_subject(spectrum, power_law, kappa, weight_decay)
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
+    if subject is None:
+        always = {"output", "store", "force"}
+        names = (str(parameter.name) for parameter in context.command.params)
+        require_applicable(context, "runs", MODES, {name: ("spectrum",) for name in names if name not in always})
     if subject is not None:
         total = options.total_steps(steps, epochs, steps_per_epoch)
         rise = options.warmup_steps(warmup, total)
@@ -83,18 +92,14 @@ def report(
     panels = [] if store is None else _panels(store)
     recipe = comparison = answer = None
     if subject is not None:
-        optimizer = optimizer_of(subject)
-        inertia = momentum_of(optimizer, momentum or None)
-        warn(doubts(subject, total if min_lr is None else None, optimizer))
-        answer = plan_from_subject(subject, total, None, inputs, momentum or None, nesterov, lr, max_lr, rise)
+        training = training_for(subject, None, momentum, nesterov)
+        warn(doubts(subject, total if min_lr is None else None, training.optimizer))
+        answer = plan_from_subject(subject, total, None, inputs, momentum, nesterov, lr, max_lr, rise, batch_size)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         peak = answer.rates.best if lr is None else lr
-        typer.echo(rate_line(peak, rate_limit(subject, optimizer, inertia, nesterov)), err=True)
-        recipe = Recipe(
-            "eigencurve", total, peak, subject, rise, settings, subject.weight_decay, answer.momentum,
-            nesterov and answer.momentum > 0, optimizer=optimizer,
-        )  # fmt: skip
-        comparison = ComparisonSettings(inputs, max_lr, best, momentum, nesterov)
+        typer.echo(rate_line(peak, rate_limit(subject, training.optimizer, momentum, nesterov)), err=True)
+        recipe = Recipe("eigencurve", total, peak, subject, rise, settings, answer.training)
+        comparison = ComparisonSettings(inputs, max_lr, best, momentum or 0.0, nesterov)
     page = report_page(recipe, comparison, panels, command_line(), answer)
     write(output, page.encode())
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from eigencurve.commands import options
+from eigencurve.commands.applicable import require_applicable
 from eigencurve.commands.output import command_line, show_json, show_table
 from eigencurve.commands.shell import new_app
 from eigencurve.experiments.engine.request import Request, Workers
@@ -23,6 +24,7 @@ app = new_app()
 
 @app.command()
 def reproduce(
+    context: typer.Context,
     name: Annotated[
         str | None,
         typer.Argument(help="Name of the table; omit it for the list.", autocompletion=lambda: list(REGISTRY)),
@@ -64,6 +66,9 @@ def reproduce(
       eigencurve reproduce cifar10 --scale laptop --data folder --output results
     """  # fmt: skip
     if name is None:
+        parameters = (str(parameter.name) for parameter in context.command.params)
+        alone = {option: ("table",) for option in parameters if option not in ("name", "as_json")}
+        require_applicable(context, "list", {"list": "without a NAME", "table": "with a NAME"}, alone)
         _list(as_json)
         return
     entry = entry_named(name)

@@ -9,14 +9,17 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.commands import options
+from eigencurve.commands.applicable import require_applicable
 from eigencurve.commands.output import read, require_writable, schedule_content, show_json, warn, write
 from eigencurve.commands.shell import new_app
 from eigencurve.commands.sources import optional_subject, required_subject
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes
-from eigencurve.planning.limits import RateLimit, momentum_of, optimizer_of, rate_limit
+from eigencurve.planning.from_spectrum import training_for
+from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
 from eigencurve.planning.recipe import Recipe, load_schedule
 from eigencurve.planning.snippets import ScheduleSource, snippet
+from eigencurve.planning.training import OPTIMIZERS, training_of
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
@@ -26,6 +29,18 @@ LOADED = (
     "{} does not record the momentum it was made for: {:g} multiplies its effective rate by {:.3g}. Use it only if the "
     "schedule was compared with this momentum."
 )
+# Settings of the optimizer: for the largest stable rate of a spectrum, and for the code.
+TRAINING = ("optimizer", "momentum", "nesterov", "weight_decay")
+# In which cases an option applies.
+MODES = {
+    "load": "with --load: the file holds the schedule",
+    "made": "without --load",
+    "plain": "without --warmup",
+    "warmup": "with --warmup",
+    "no code": "without a spectrum and without code",
+    "code": "with --code or -o FILE.py",
+    "spectrum": "with a spectrum",
+}
 EXPLANATION = (
     "Each interval serves one group of eigenvalues, the flattest directions first. By default its length is\n"
     "proportional to the square root of the group's size. The rate is lr / D; D starts at 1 and grows by slope a step."
@@ -34,6 +49,7 @@ EXPLANATION = (
 
 @app.command()
 def schedule(
+    context: typer.Context,
     spectrum: options.SpectrumWord = None,
     power_law: options.PowerLawExponent = None,
     kappa: options.Kappa = None,
@@ -45,6 +61,13 @@ def schedule(
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
     warmup: options.Warmup = "0",
     warmup_shape: options.WarmupShape = "linear",
+    optimizer: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Optimizer of the run, for the largest stable rate and the generated code: {', '.join(OPTIMIZERS)}. "
+            "Default: that of the spectrum's metric. Without a spectrum, the code uses yours."
+        ),
+    ] = None,
     weight_decay: options.WeightDecay = None,
     momentum: Annotated[
         float | None,
@@ -148,19 +171,15 @@ def schedule(
     lengths = {"timescale": timescale, "hold": hold, "every": every, "decay_steps": decay_steps}
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     typed = {name: text for name, text in {**lengths, "milestones": milestones}.items() if text is not None}
-    if nesterov and not momentum:
-        raise ValueError("--nesterov needs --momentum.")
+    files_of_code = any(path.suffix.lower() == ".py" for path in files)
+    _require_applicable(context, load, spectrum, power_law, warmup, code is not None or files_of_code)
     sentences: list[str] = []
+    rates = ""
     if load is not None:
-        if given or typed or warmup != "0" or any(word is not None for word in (spectrum, power_law, steps, epochs)):
-            raise ValueError("--load cannot be combined with a spectrum or with options that define a schedule.")
-        loaded = load_schedule(load, read(load))
-        source: ScheduleSource = replace(loaded, momentum=momentum_of("sgd", momentum), nesterov=nesterov)
-        if lr is not None:
-            raise ValueError("--load cannot be combined with --lr: the file holds the rates.")
-        if momentum:
+        training = training_of(optimizer, momentum, nesterov, weight_decay)
+        source: ScheduleSource = replace(load_schedule(load, read(load)), training=training)
+        if momentum and not training.is_adam:
             sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
-        rates = ""
     else:
         total = options.total_steps(steps, epochs, steps_per_epoch)
         name_of_kind = kind.replace("-", "_")
@@ -168,28 +187,49 @@ def schedule(
         subject = chosen(spectrum, power_law, kappa, weight_decay)
         for name, text in typed.items():
             given[name] = _steps_of(text, total) if name == "milestones" else _length(name, text, total)
-        weight = weight_decay or 0.0 if subject is None else subject.weight_decay
-        optimizer = "sgd" if subject is None else optimizer_of(subject)
-        limit = None if subject is None else rate_limit(subject, optimizer, momentum, nesterov)
-        inertia = momentum_of("sgd", momentum) if optimizer == "sgd" else 0.0
+        if subject is None:
+            training, limit = training_of(optimizer, momentum, nesterov, weight_decay), None
+        else:
+            training = training_for(subject, optimizer, momentum, nesterov)
+            limit = rate_limit(subject, training.optimizer, momentum, nesterov)
+            heading = f"{subject.heading}\n" if subject.negative_text else ""
+            rates = f"{heading}{_rates_line(lr, limit)}"
+            length = total if name_of_kind == "eigencurve" and min_lr is None else None
+            sentences = [*doubts(subject, length, optimizer)]
+        require_meant("schedule", training.optimizer, limit, lr=lr)
         source = Recipe(
-            name_of_kind, total, options.rate_or_half(lr, limit), subject,
-            options.warmup_steps(warmup, total), given, weight, inertia, nesterov, warmup_shape, optimizer,
-        )  # fmt: skip
-        rates = "" if limit is None else _rates_line(lr, limit)
-        if subject is not None and subject.negative_text:
-            rates = f"{subject.heading}\n{rates}"
-        if subject is not None:
-            sentences = [*doubts(subject, total if source.kind == "eigencurve" and min_lr is None else None)]
+            name_of_kind,
+            total,
+            options.rate_or_half(lr, limit),
+            subject,
+            options.warmup_steps(warmup, total),
+            given,
+            training,
+            warmup_shape,
+        )
     program = snippet(code or "torch", source)
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     warn(sentences)
     contents = [_content(source.schedule, path, program) for path in files]
-    if form == "code" and any(path.suffix.lower() == ".py" for path in files):
+    if form == "code" and files_of_code:
         form = "text"  # the code is written to the file instead
     _show(source.schedule, form, program, rates)
     for path, content in zip(files, contents, strict=True):
         write(path, content)
+
+
+def _require_applicable(
+    context: typer.Context, load: Path | None, spectrum: str | None, law: float | None, warmup: str, has_code: bool
+) -> None:
+    """Refuse the options that would change neither the schedule nor what is printed about it."""
+    if load is not None:
+        every = {str(parameter.name): ("made",) for parameter in context.command.params}
+        kept = {"load", *TRAINING, "code", "as_csv", "as_json", "output", "force"}
+        require_applicable(context, "load", MODES, {name: modes for name, modes in every.items() if name not in kept})
+    if warmup == "0":
+        require_applicable(context, "plain", MODES, {"warmup_shape": ("warmup",)})
+    if not has_code and (load is not None or (spectrum is None and law is None)):
+        require_applicable(context, "no code", MODES, dict.fromkeys(TRAINING, ("code", "spectrum")))
 
 
 def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str:

@@ -31,6 +31,9 @@ def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
       eigencurve zoo show resnet20_cifar10
       eigencurve zoo export resnet20_cifar10 spectrum.json
     """
+    if as_json and context.invoked_subcommand is not None:
+        name = context.invoked_subcommand
+        raise ValueError(f"--json must be left out before {name}. Pass it after: eigencurve zoo {name} … --json.")
     if context.invoked_subcommand is None:
         _show_list(as_json)
 

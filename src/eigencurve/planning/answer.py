@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from eigencurve.planning.training import Training
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.settings import describe_settings
 
@@ -89,9 +90,7 @@ class Plan:
         gap: How far the recommendation can be from the best possible schedule, relative to its loss; None if there is
             no certificate.
         notes: Warnings and remedies, one sentence each.
-        optimizer: Name of the optimizer that the schedule is for.
-        momentum: Momentum of SGD.
-        weight_decay: Weight decay of the run.
+        training: Optimizer that the schedule is for, with its settings.
     """
 
     verdict: str
@@ -102,9 +101,35 @@ class Plan:
     inputs: tuple[PlanInput, ...]
     gap: float | None
     notes: tuple[str, ...]
-    optimizer: str
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    training: Training
+
+    @property
+    def optimizer(self) -> str | None:
+        """Name of the optimizer that the schedule is for; None if logs do not tell."""
+        return self.training.optimizer
+
+    @property
+    def momentum(self) -> float | None:
+        """Momentum of SGD, or β₁ of Adam; None if the optimizer is not known."""
+        return None if self.training.optimizer is None else self.training.momentum
+
+    @property
+    def nesterov(self) -> bool:
+        """Whether it is Nesterov momentum."""
+        return self.training.nesterov
+
+    @property
+    def weight_decay(self) -> float | None:
+        """Weight decay of the run; None if the optimizer is not known."""
+        return None if self.training.optimizer is None else self.training.weight_decay
+
+    def imports(self) -> list[str]:
+        """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``: none."""
+        return []
+
+    def statements(self) -> list[str]:
+        """The line of Python that makes the schedule from its numbers."""
+        return [f"schedule = ec.schedule_from_dict({self.schedule.to_dict()!r})"]
 
     def __getitem__(self, name: str) -> PlanRow:
         return next(row for row in self.table if row.name == name)
@@ -117,7 +142,9 @@ class Plan:
             "schedule": self.schedule.to_dict(),
             "optimizer": self.optimizer,
             "momentum": self.momentum,
+            "nesterov": self.nesterov,
             "weight_decay": self.weight_decay,
+            "batch_size": self.training.batch_size,
             "rates": vars(self.rates),
             "gap": self.gap,
             "table": [_row_fields(row) for row in self.table],
@@ -132,6 +159,27 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self.name}, {self.schedule.total_steps:,} steps, peak rate {self.rates.best:.3g})"
+
+
+def training_inputs(training: Training) -> tuple[PlanInput, ...]:
+    """The optimizer, its settings and the batch size, as inputs of a plan; an unknown optimizer has none."""
+    found = []
+    if training.optimizer is not None:
+        law = f"{training.momentum:g}" + (", Nesterov" if training.nesterov else "")
+        found = [
+            _setting(training, "optimizer", "optimizer", training.optimizer),
+            _setting(training, training.momentum_name, "momentum", law),
+            _setting(training, "weight decay", "weight_decay", f"{training.weight_decay:g}"),
+        ]
+    size = training.batch_size
+    return tuple(found) if size is None else (*found, PlanInput("batch size", f"{size:,}", "given"))
+
+
+def _setting(training: Training, name: str, key: str, value: str) -> PlanInput:
+    source = training.sources.get(key, "given")
+    when = "your optimizer has some" if value == "0" else "yours differs"
+    effect = f"pass --{key.replace('_', '-')} if {when}" if source == "assumed" else ""
+    return PlanInput(name, value, source, effect)
 
 
 def _row_fields(row: PlanRow) -> Mapping[str, Any]:

@@ -53,6 +53,16 @@ def evidence_schedules(total_steps: int, lr: float) -> dict[str, Schedule]:
     }
 
 
+def usual_rate(optimizer: str, max_lr: float | None = None) -> UsualRate:
+    """The common peak rate of an optimizer and its range, at most ``max_lr``.
+
+    >>> usual_rate("adamw", max_lr=3e-4)
+    UsualRate(best=0.0003, low=0.0001, high=0.0003)
+    """
+    usual = USUAL_RATES[optimizer]
+    return usual if max_lr is None else UsualRate(*(min(rate, max_lr) for rate in (usual.best, usual.low, usual.high)))
+
+
 def usual_warmup(total_steps: int, optimizer: str) -> int:
     """A warmup of 2 % of the run, at most 2,000 steps, for Adam; none for SGD."""
     return min(total_steps // 50, 2000) if optimizer != "sgd" else 0

@@ -31,7 +31,10 @@ def operator_subject(
     noise = None
     if has_examples and measure_noise and batch_size is not None:
         noise = estimate_noise(operator, found, batch_size)
-    return Subject("measured spectrum", found.spectrum, found.weight_decay, found.measurement(), noise=noise)
+    origin = "given" if weight_decay is not None else _decay_source(operator)
+    return Subject(
+        "measured spectrum", found.spectrum, found.weight_decay, found.measurement(), noise=noise, decay_source=origin
+    )
 
 
 def decay_of(operator: Any) -> float:
@@ -43,3 +46,8 @@ def decay_of(operator: Any) -> float:
     if not isinstance(operator, PreconditionedOperator):
         return USUAL_DECAY
     return operator.eigenvalue_shift or operator.smallest_decay / 100 or USUAL_DECAY
+
+
+def _decay_source(operator: Any) -> str:
+    """A decay that is read from the optimizer is measured, any other is assumed."""
+    return "measured" if getattr(operator, "eigenvalue_shift", 0.0) else "assumed"

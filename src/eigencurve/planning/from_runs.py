@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from eigencurve.forecast.best import BestSchedule
 from eigencurve.forecast.forecast import Forecast, ForecastRow
-from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
+from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence, training_inputs
 from eigencurve.planning.forecasts import ForecastView, usual_runs
+from eigencurve.planning.training import Training
 from eigencurve.schedules.compose import Warmup, after_warmup
 from eigencurve.schedules.practical import elastic_step
 
@@ -21,13 +22,13 @@ CLOSE = 0.001
 def plan_from_view(view: ForecastView) -> Plan:
     """The plan for the steps and the peak rate of a forecast, without a second search if it has its best schedule."""
     peak = None if view.peak_lr == view.forecast.fitted.logged.highest_peak else view.peak_lr
-    return plan_from_forecast(view.forecast, view.total_steps, None, peak, best=view.best)
+    return plan_from_forecast(view.forecast, view.total_steps, Training(), peak, best=view.best)
 
 
 def plan_from_forecast(
     forecast: Forecast,
     total_steps: int,
-    optimizer: str | None,
+    training: Training,
     max_lr: float | None = None,
     warmup_steps: int | None = None,
     best: BestSchedule | None = None,
@@ -37,7 +38,7 @@ def plan_from_forecast(
     Args:
         forecast: The fit to logged runs.
         total_steps: Number of steps T, including the warmup.
-        optimizer: Optimizer of the runs, for the code; None if it is not known.
+        training: Optimizer of the run and its settings, for the code.
         max_lr: Peak rate. By default the logged one with the lowest forecast loss.
         warmup_steps: Length of the warmup. By default that of the logs.
         best: What ``forecast.best_schedule`` found for these settings, if it was searched for already.
@@ -65,14 +66,14 @@ def plan_from_forecast(
         PlanInput("curvature, noise and start", _known(forecast), "fitted"),
         PlanInput("peak rate", f"{peak:g}", "measured" if max_lr is None else "given"),
         PlanInput("warmup", f"{rise:,} steps", "measured" if warmup_steps is None else "given"),
-        *(() if optimizer is None else (PlanInput("optimizer", optimizer, "given"),)),
+        *training_inputs(training),
     )
     notes = (*forecast.doubts, *(f"Extrapolated: {sentence}." for sentence in chosen.beyond))
     extra = forecast.next_run(total_steps)
     advice = f"{extra.reason} That would shrink the intervals to about {extra.narrower:.0%}.".replace("%", " %")
     return Plan(
         _verdict(chosen, top, table["cosine to 0"], rates, best), name, chosen.schedule, rates, rows, known,
-        best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), optimizer or "sgd",
+        best.gap / best.loss, (*notes, *((advice,) if extra.narrower < 0.7 else ())), training,
     )  # fmt: skip
 
 

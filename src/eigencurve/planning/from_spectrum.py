@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eigencurve import _check
-from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence
+from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence, training_inputs
 from eigencurve.planning.doubts import negative_doubt, settling_doubt
 from eigencurve.planning.inputs import Inputs, quadratic_of
-from eigencurve.planning.limits import RateLimit, metric_of, momentum_of, optimizer_of, rate_limit
+from eigencurve.planning.limits import RateLimit, metric_of, optimizer_of, rate_limit, require_meant, require_rates
 from eigencurve.planning.subject import Subject
+from eigencurve.planning.training import OPTIMIZERS, Training, training_of
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import cosine, linear
 from eigencurve.schedules.compose import after_warmup
@@ -76,6 +76,7 @@ def plan_from_subject(
     lr: float | None = None,
     max_lr: float | None = None,
     warmup_steps: int = 0,
+    batch_size: int | None = None,
 ) -> Plan:
     """The schedule whose loss is closest to the best one, on average over what the uncertain inputs may be.
 
@@ -90,20 +91,22 @@ def plan_from_subject(
         lr: Peak rate of the run. By default the best one of the model, at most ``max_lr``.
         max_lr: Largest rate. By default the largest stable one.
         warmup_steps: Number of warmup steps before the schedule.
+        batch_size: Batch size of the run, if it is given.
     """
-    sources = _source(metric_of(subject) or optimizer), _source(momentum)
-    optimizer = optimizer_of(subject) if optimizer is None else optimizer
-    momentum = momentum_of(optimizer, momentum)
+    training = training_for(subject, optimizer, momentum, nesterov, batch_size)
+    optimizer, momentum = str(training.optimizer), training.momentum
+    stable = rate_limit(subject, optimizer, momentum, nesterov)
+    lr, max_lr = require_rates("plan", lr, max_lr)
+    require_meant("plan", optimizer, stable, lr=lr, max_lr=max_lr)
     problem = quadratic_of(subject, inputs, momentum, nesterov)
     # Adam with a constant preconditioner is heavy ball at the rate (1 - β₁)η.
     unit = 1 / (1 - momentum) if optimizer != "sgd" else 1.0
-    limit = problem.stable_rate if max_lr is None else _check.positive("plan", "max_lr", max_lr) / unit
+    limit = problem.stable_rate if max_lr is None else max_lr / unit
     steps = total_steps - warmup_steps
     candidates, found = _candidates(problem, subject, steps, limit)
     scenarios = [_scenario(problem.nodes, candidates, factor, limit) for factor in _factors(inputs)]
     regrets = {name: _mean_regret(scenarios, name) for name in candidates}
     name = next(name for name in SIMPLEST if name in regrets and regrets[name] <= min(regrets.values()) + CLOSE)
-    stable = rate_limit(subject, optimizer, momentum, nesterov)
     rates = _rates(problem, candidates[name], limit, unit, stable)
     chosen = candidates[name]
     if lr is not None:
@@ -113,10 +116,26 @@ def plan_from_subject(
     gap = None if found.gap is None else scenarios[0].losses[name] / (found.lower_bound or np.inf) - 1
     return Plan(
         _verdict(name, schedule, rates, rows, lr, subject, inputs, gap, stable), name, schedule, rates, rows,
-        _inputs(subject, inputs, total_steps, optimizer, momentum, sources, lr, scenarios), gap,
-        _notes(subject, inputs, name), optimizer, 0.0 if optimizer != "sgd" else momentum,
-        subject.weight_decay,
+        _inputs(subject, inputs, total_steps, training, lr, max_lr, warmup_steps, scenarios), gap,
+        _notes(subject, inputs, name), training,
     )  # fmt: skip
+
+
+def training_for(
+    subject: Subject,
+    optimizer: str | None = None,
+    momentum: float | None = None,
+    nesterov: bool = False,
+    batch_size: int | None = None,
+) -> Training:
+    """The settings of a run on a spectrum: by default with the optimizer of its metric and its weight decay."""
+    metric, origin = metric_of(subject), subject.decay_source
+    # A decay that is part of the products is not recorded; the record only has the resolution near zero.
+    decay_source = "assumed" if origin == "measured" and metric not in ("", "AdamW") else origin
+    source = "given" if optimizer is not None else "measured" if metric.lower() in OPTIMIZERS else "assumed"
+    name = optimizer_of(subject) if optimizer is None else optimizer
+    sources = {"optimizer": source, "weight_decay": decay_source}
+    return training_of(name, momentum, nesterov, subject.weight_decay, batch_size, sources)
 
 
 def _candidates(
@@ -172,7 +191,13 @@ def _rates(problem: NoisyQuadratic, schedule: Schedule, limit: float, unit: floa
     losses = evaluator.scaled_losses(schedule)(scales)
     good = scales[losses <= (1 + NEARLY_BEST) * losses.min()]
     low, high = float(good.min()) * peak * unit, float(good.max()) * peak * unit
-    return RateRange(peak * unit, low, high, f"the largest stable rate is {stable.formula} = {stable.rate:.3g}")
+    return RateRange(peak * unit, low, high, _limit_text(peak * unit, limit * unit, stable))
+
+
+def _limit_text(best: float, highest: float, stable: RateLimit) -> str:
+    """What limits a recommended rate, as a clause; only rates that the user allowed are above the stable limit."""
+    known = f"the largest stable rate is {stable.formula} = {stable.rate:.3g}"
+    return known if stable.allows(best) else f"{known}, and you allow rates up to {highest:.3g}"
 
 
 def _rows(
@@ -227,35 +252,30 @@ def _inputs(
     subject: Subject,
     inputs: Inputs,
     total_steps: int,
-    optimizer: str,
-    momentum: float,
-    sources: tuple[str, str],
+    training: Training,
     lr: float | None,
+    max_lr: float | None,
+    warmup_steps: int,
     scenarios: list[Scenario],
 ) -> tuple[PlanInput, ...]:
     off = _effect(scenarios) if "assumed" in (inputs.noise_source, inputs.start_source) else ""
     noise = off if inputs.noise_source == "assumed" else ""
     start = off if inputs.start_source == "assumed" else ""
-    values = PlanInput("momentum" if optimizer == "sgd" else "beta1", f"{momentum:g}", sources[1])
     source = "assumed" if isinstance(subject.raw, PowerLaw) else "measured"
+    given = {"peak rate": lr, "highest rate": max_lr}
     return (
         PlanInput("steps", f"{total_steps:,}", "given"),
         PlanInput("spectrum", _about(subject), source),
-        PlanInput("weight decay", f"{subject.weight_decay:g}", "given"),
         PlanInput("gradient noise", _value(inputs.noise_text), inputs.noise_source, noise),
         PlanInput("start", _value(inputs.start_text), inputs.start_source, start),
-        PlanInput("optimizer", optimizer, sources[0]),
-        values,
-        *(() if lr is None else (PlanInput("peak rate", f"{lr:g}", "given"),)),
+        *training_inputs(training),
+        *(PlanInput(name, f"{rate:g}", "given") for name, rate in given.items() if rate is not None),
+        *((PlanInput("warmup", f"{warmup_steps:,} steps", "given"),) if warmup_steps else ()),
     )
 
 
 def _about(subject: Subject) -> str:
     return f"{subject.name}, condition number {subject.spectrum.kappa:,.0f}{subject.negative_text}"
-
-
-def _source(value: object) -> str:
-    return "assumed" if value is None else "given"
 
 
 def _value(text: str) -> str:

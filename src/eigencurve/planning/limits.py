@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eigencurve import _check
 from eigencurve.planning.subject import Subject
+from eigencurve.planning.training import OPTIMIZERS, momentum_of
 from eigencurve.theory.stability import (
     ADAM_RATE_FORMULA,
     largest_stable_adam_rate,
@@ -13,9 +14,11 @@ from eigencurve.theory.stability import (
     stable_rate_formula,
 )  # fmt: skip
 
-OPTIMIZERS = ("adam", "adamw", "sgd")
-# β₁ of Adam, unless the run has another.
-BETA1 = 0.9
+# Networks often tolerate 10 to 100 times the largest stable rate of a spectrum measured late in a run.
+MOST_ABOVE = 1000.0
+# Higher rates cannot be meant: a step of Adam changes every weight by about the rate, and the largest rates in use with
+# SGD, for recurrent networks with small gradients, are about 30.
+HIGHEST = {"adam": 10.0, "adamw": 10.0, "sgd": 1000.0}
 # A rate that is only rounded differently from the limit is not above it.
 ROUNDING = 1e-3
 
@@ -81,6 +84,39 @@ def rate_limit(
     return RateLimit(largest_stable_rate(largest, inertia, nesterov), stable_rate_formula(inertia, nesterov))
 
 
+def require_rates(function: str, lr: float | None, max_lr: float | None) -> tuple[float | None, float | None]:
+    """A given peak rate and highest rate, checked against each other."""
+    rate = None if lr is None else _check.positive(function, "lr", lr)
+    highest = None if max_lr is None else _check.positive(function, "max_lr", max_lr)
+    if rate is not None and highest is not None and rate > highest:
+        _check.refuse(function, "lr", f"<= max_lr = {highest:g}", rate, "Leave one of the two out.")
+    return rate, highest
+
+
+def require_meant(function: str, optimizer: str | None, limit: RateLimit | None = None, **rates: float | None) -> None:
+    """Refuse a learning rate that nobody can mean, such as 1e9.
+
+    Args:
+        function: Name of the function, for the message.
+        optimizer: Optimizer of the run; None if it is not known.
+        limit: Limit of stability of the spectrum, if there is one.
+        **rates: Rates by the name of their argument; None is not checked.
+    """
+    for name, rate in rates.items():
+        if rate is None:
+            continue
+        if limit is not None and rate > MOST_ABOVE * limit.rate:
+            constraint = f"<= {MOST_ABOVE:,.0f} times the stability limit {limit.formula} = {limit.rate:.3g}"
+            remedy = "Networks tolerate rates 10 to 100 times above it; find yours with a range test."
+            _check.refuse(function, name, constraint, rate, remedy)
+        kind = optimizer or "sgd"
+        if limit is None and rate > HIGHEST[kind]:
+            constraint = f"<= {HIGHEST[kind]:g} for {kind if optimizer else 'any optimizer'}"
+            _check.refuse(
+                function, name, constraint, rate, "Find the rate that your model tolerates with a range test."
+            )
+
+
 def metric_of(subject: Subject) -> str:
     """The optimizer in whose metric the spectrum was measured, such as ``"AdamW"``; empty for the Hessian itself."""
     return "" if subject.measurement is None else subject.measurement.preconditioner
@@ -90,16 +126,6 @@ def optimizer_of(subject: Subject) -> str:
     """The optimizer that a spectrum is for: Adam or AdamW if it was measured in their metric, else SGD."""
     name = metric_of(subject).lower()
     return name if name in OPTIMIZERS else "sgd"
-
-
-def momentum_of(optimizer: str, momentum: float | None) -> float:
-    """The momentum of a run: the given one, or by default β₁ = 0.9 for Adam and 0 for SGD."""
-    if momentum is None:
-        return 0.0 if optimizer == "sgd" else BETA1
-    value = _check.at_least("rate_limit", "momentum", momentum, 0.0)
-    if value >= 1:
-        _check.refuse("rate_limit", "momentum", "< 1", value)
-    return value
 
 
 def _times(ratio: float) -> str:

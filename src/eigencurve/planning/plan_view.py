@@ -27,8 +27,8 @@ def recommended_place(plan: Plan) -> int:
 
 
 def code_line(plan: Plan) -> str:
-    """A line above the code of a plan. Logs do not tell the optimizer, so the code may have another one."""
-    own = "" if any(known.name == "optimizer" for known in plan.inputs) else "; replace the optimizer with yours"
+    """A line above the code of a plan. Logs do not tell the optimizer, so the code leaves it to the reader."""
+    own = ", with your optimizer" if plan.optimizer is None else ""
     return f"Code that trains with this schedule{own}:"
 
 

@@ -12,11 +12,15 @@ from typing import Any
 from eigencurve import _check
 from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject
+from eigencurve.planning.training import Training
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import schedule_of_kind
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.spectrum.power_law import PowerLaw
+
+# The optimizer is not known, so generated code uses that of the reader.
+UNKNOWN = Training()
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,8 @@ class Recipe:
         subject: Spectrum that ``"eigencurve"`` needs. Other kinds ignore it.
         warmup_steps: Number of warmup steps.
         settings: Further arguments of this kind of schedule.
-        weight_decay: Weight decay of the optimizer in the generated code.
-        momentum: Momentum of SGD in the generated code.
-        nesterov: Whether it is Nesterov momentum.
+        training: Optimizer in the generated code, with its settings.
         warmup_shape: Shape of the warmup; see :func:`eigencurve.warmup`.
-        optimizer: Optimizer in the generated code: ``"sgd"``, ``"adam"`` or ``"adamw"``.
     """
 
     kind: str
@@ -43,11 +44,8 @@ class Recipe:
     subject: Subject | None = None
     warmup_steps: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    nesterov: bool = False
+    training: Training = UNKNOWN
     warmup_shape: str = "linear"
-    optimizer: str = "sgd"
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -85,10 +83,7 @@ class SavedSchedule:
 
     path: Path
     schedule: Schedule
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    nesterov: bool = False
-    optimizer: str = "sgd"
+    training: Training = UNKNOWN
 
     def imports(self) -> list[str]:
         """Imports that :meth:`statements` need in addition to ``import eigencurve as ec``."""
@@ -97,25 +92,6 @@ class SavedSchedule:
     def statements(self) -> list[str]:
         """The line of Python that loads the file."""
         return [f"schedule = ec.schedule_from_dict(json.loads(Path({literal(str(self.path))}).read_text()))"]
-
-
-@dataclass(frozen=True)
-class PlannedSchedule:
-    """A schedule in memory, and the optimizer that it is for; the code contains its numbers."""
-
-    schedule: Schedule
-    optimizer: str = "sgd"
-    weight_decay: float = 0.0
-    momentum: float = 0.0
-    nesterov: bool = False
-
-    def imports(self) -> list[str]:
-        """No imports are needed in addition to ``import eigencurve as ec``."""
-        return []
-
-    def statements(self) -> list[str]:
-        """The line of Python that makes the schedule from its settings."""
-        return [f"schedule = ec.schedule_from_dict({self.schedule.to_dict()!r})"]
 
 
 def load_schedule(path: Path, content: bytes) -> SavedSchedule:

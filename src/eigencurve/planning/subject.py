@@ -34,6 +34,7 @@ class Subject:
         about: What the spectrum was measured on, if known.
         noise: Measured gradient noise, if known.
         start: Measured initial error of a run, if known.
+        decay_source: Where the weight decay comes from: ``"given"``, ``"measured"`` or ``"assumed"``.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Subject:
     about: str = ""
     noise: NoiseEstimate | None = None
     start: StartEstimate | None = None
+    decay_source: str = "given"
 
     @cached_property
     def prepared(self) -> Spectrum | PowerLaw:
@@ -87,9 +89,9 @@ class Subject:
 def zoo_subject(name: str, weight_decay: float | None = None) -> Subject:
     """A spectrum of the zoo. The weight decay defaults to the one it was measured with."""
     file, entry = _zoo_file(name), ZOO[name]
-    decay = entry.weight_decay if weight_decay is None else weight_decay
+    decay, origin = (entry.weight_decay, "measured") if weight_decay is None else (weight_decay, "given")
     code, about = f'zoo_spectrum("{name}")', f"{entry.network}; {entry.data}"
-    return Subject(name, file.spectrum, decay, file.measurement, code, about, file.noise, file.start)
+    return Subject(name, file.spectrum, decay, file.measurement, code, about, file.noise, file.start, origin)
 
 
 def file_subject(path: Path, weight_decay: float | None = None) -> Subject:
@@ -106,8 +108,10 @@ def bytes_subject(content: bytes, suffix: str, name: str, weight_decay: float | 
     Without ``weight_decay``, the file's own is used; if it has none, the eigenvalues must be positive.
     """
     file = parse_spectrum(content, suffix, Path(name))
-    decay = _decay(file.spectrum, file.measurement, weight_decay)
-    return Subject(name, file.spectrum, decay, file.measurement, noise=file.noise, start=file.start)
+    decay, origin = _decay(file.spectrum, file.measurement, weight_decay)
+    return Subject(
+        name, file.spectrum, decay, file.measurement, noise=file.noise, start=file.start, decay_source=origin
+    )
 
 
 def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -> Subject:
@@ -116,7 +120,9 @@ def law_subject(alpha: float, kappa: float, weight_decay: float | None = None) -
     ratio = _check.real("power law", "kappa", kappa)
     law = PowerLaw(alpha=alpha, mu=decay, L=ratio * decay)
     code = f"ec.PowerLaw(alpha={law.alpha!r}, mu={law.mu!r}, L={law.L!r})"
-    return Subject(f"power law, exponent {law.alpha:g}, condition number {law.kappa:g}", law, decay, code=code)
+    origin = "assumed" if weight_decay is None else "given"
+    name = f"power law, exponent {law.alpha:g}, condition number {law.kappa:g}"
+    return Subject(name, law, decay, code=code, decay_source=origin)
 
 
 @cache
@@ -125,12 +131,13 @@ def _zoo_file(name: str) -> SpectrumFile:
     return zoo_file(name)
 
 
-def _decay(spectrum: Spectrum, measurement: MeasurementRecord | None, weight_decay: float | None) -> float:
+def _decay(spectrum: Spectrum, measurement: MeasurementRecord | None, weight_decay: float | None) -> tuple[float, str]:
+    """The weight decay, and where it comes from."""
     if weight_decay is not None:
-        return _check.at_least("prepare", "weight_decay", weight_decay, 0.0)
+        return _check.at_least("prepare", "weight_decay", weight_decay, 0.0), "given"
     if measurement is not None:
-        return measurement.weight_decay
+        return measurement.weight_decay, "measured"
     if spectrum.mu <= 0:
         remedy = "Its smallest eigenvalue is not positive, so a schedule needs the weight decay of the training run."
         _check.refuse("prepare", "weight_decay", "given for this spectrum", None, remedy)
-    return 0.0
+    return 0.0, "assumed"

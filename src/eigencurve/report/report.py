@@ -81,7 +81,9 @@ def _recipe_sections(recipe: Recipe, comparison: ComparisonSettings | None) -> l
     subject = recipe.subject
     if subject is None:
         return [schedule_section(recipe)]
-    limit = rate_limit(subject, None, recipe.momentum or None, recipe.nesterov)
+    training = recipe.training
+    inertia = training.momentum if training.optimizer is not None else None
+    limit = rate_limit(subject, training.optimizer, inertia, training.nesterov)
     parts = [spectrum_section(subject, limit), schedule_section(recipe, limit)]
     if comparison is not None:
         c = comparison

@@ -30,7 +30,7 @@ from eigencurve.studio.source import subject_of
 from eigencurve.studio.state import Settings, to_params
 from eigencurve.studio.tables import html_table
 from eigencurve.studio.verdict import POLL_SECONDS, spectrum_plan, verdict
-from eigencurve.studio.view import CurvesView, curves_view, problem_of
+from eigencurve.studio.view import CurvesView, curves_view, problem_of, training_in
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
 
@@ -92,7 +92,7 @@ def _page(settings: Settings, subject: Subject, limit: RateLimit) -> None:
         st.caption(line)
     if settings.best and best is None:
         _wait(*question)
-    _take(curves, settings)
+    _take(curves, settings, subject)
 
 
 def _warn(doubt: str) -> None:
@@ -201,7 +201,7 @@ def _loss_row(row: LossRow) -> dict[str, str]:
     }
 
 
-def _take(view: CurvesView, settings: Settings) -> None:
+def _take(view: CurvesView, settings: Settings, subject: Subject) -> None:
     st.header("Use one of these schedules", anchor=False)
     name = st.selectbox(
         "Schedule", tuple(view.schedules), format_func=LABELS.__getitem__, key="take", help=texts.HELP["take"]
@@ -211,9 +211,7 @@ def _take(view: CurvesView, settings: Settings) -> None:
     if name == BEST:
         st.caption(texts.SCALED)
     framework_control()
-    source = view.recipes.get(name) or SavedSchedule(
-        Path(f"{name}.json"), schedule, settings.weight_decay, settings.momentum, settings.nesterov
-    )
+    source = view.recipes.get(name) or SavedSchedule(Path(f"{name}.json"), schedule, training_in(settings, subject))
     st.code(snippet(settings.framework, source), language="python")
     st.caption(texts.SHARED_WITHOUT_FILE if settings.source == "upload" else texts.SHARED)
 

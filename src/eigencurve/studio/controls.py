@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import LABELS
 from eigencurve.planning.loss_view import SCALES
-from eigencurve.planning.snippets import TEMPLATES
+from eigencurve.planning.snippets import FRAMEWORKS
 from eigencurve.planning.subject import zoo_subject
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.files import SUFFIXES
@@ -104,7 +104,7 @@ def axis_control() -> None:
 
 def framework_control() -> None:
     """Draw the choice of a framework for the generated code."""
-    _radio("Code for", "framework", tuple(TEMPLATES), lambda name: FRAMEWORK_NAMES.get(name, name))
+    _radio("Code for", "framework", FRAMEWORKS, lambda name: FRAMEWORK_NAMES.get(name, name))
 
 
 def _key(name: str) -> str:

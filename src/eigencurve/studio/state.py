@@ -8,7 +8,7 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve.planning.loss_view import SCALES
-from eigencurve.planning.snippets import TEMPLATES
+from eigencurve.planning.snippets import FRAMEWORKS
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.zoo import ZOO
 
@@ -214,7 +214,7 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "schedules": _kinds,
     "best": _flag,
     "axis": _one_of(AXES),
-    "framework": _one_of(tuple(TEMPLATES)),
+    "framework": _one_of(FRAMEWORKS),
 }
 
 

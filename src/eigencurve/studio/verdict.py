@@ -9,8 +9,8 @@ import streamlit as st
 from eigencurve.planning.answer import Plan
 from eigencurve.planning.from_spectrum import plan_from_subject
 from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import optimizer_of
 from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
-from eigencurve.planning.recipe import PlannedSchedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.planning.subject import Subject
 from eigencurve.studio import texts
@@ -28,7 +28,8 @@ PALE = "<style>.st-key-earlier_verdict{opacity:.45}</style>"
 def spectrum_plan(
     subject: Subject, total_steps: int, lr: float, noise: float | None, momentum: float, nesterov: bool
 ) -> Plan:
-    """The plan for a spectrum, in the metric that it was measured in."""
+    """The plan for a spectrum, in the metric that it was measured in; only SGD has Nesterov momentum."""
+    nesterov = nesterov and optimizer_of(subject) == "sgd"
     return plan_from_subject(subject, total_steps, None, inputs_of(subject, noise), momentum or None, nesterov, lr)
 
 
@@ -85,8 +86,7 @@ def _plan(plan: Plan) -> None:
 def _use(plan: Plan, framework: str) -> None:
     with st.expander(texts.USE_RECOMMENDED.format(name=plan.name)):
         download_buttons(plan.schedule, "recommended")
-        source = PlannedSchedule(plan.schedule, plan.optimizer, plan.weight_decay, plan.momentum)
-        code = snippet(framework, source)
+        code = snippet(framework, plan)
         if len(code) <= MOST_CODE:
             st.caption(code_line(plan))
             st.code(code, language="python")

@@ -11,6 +11,7 @@ from eigencurve.planning.labels import BEST
 from eigencurve.planning.limits import optimizer_of
 from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
+from eigencurve.planning.training import BETA1, Training
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
@@ -64,12 +65,15 @@ def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
     chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
     own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
+    return Recipe(kind, settings.total_steps, settings.lr, used, 0, own, training_in(settings, subject))
+
+
+def training_in(settings: Settings, subject: Subject) -> Training:
+    """The optimizer of the settings, in the metric of the spectrum; no momentum is the usual β₁ of Adam."""
     optimizer = optimizer_of(subject)
-    momentum, nesterov = (settings.momentum, settings.nesterov) if optimizer == "sgd" else (0.0, False)
-    return Recipe(
-        kind, settings.total_steps, settings.lr, used, settings=own, weight_decay=settings.weight_decay,
-        momentum=momentum, nesterov=nesterov, optimizer=optimizer,
-    )  # fmt: skip
+    if optimizer != "sgd":
+        return Training(optimizer, settings.momentum or BETA1, weight_decay=settings.weight_decay)
+    return Training(optimizer, settings.momentum, settings.nesterov, settings.weight_decay)
 
 
 def curves_view(settings: Settings, subject: Subject, best: Search | None = None) -> CurvesView:

@@ -7,12 +7,13 @@ from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import law_subject
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+from eigencurve.planning.training import Training
 from eigencurve.report.page import note, with_commands
 from eigencurve.report.sections.schedule import schedule_section
 
 
 def test_each_interval_has_a_row_and_the_code_makes_the_schedule():
-    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, 1e-2)
+    recipe = Recipe("eigencurve", 300, 0.5, measured_subject(), 10, {"beta": 2.0}, Training("sgd", weight_decay=1e-2))
     section = schedule_section(recipe)
     curve = ec.eigencurve(measured_subject().prepared, 290, 0.5)
     rows = tables_of(section)["Intervals of the schedule"][1:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from eigencurve.planning.answer import Plan
 from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
-from eigencurve.planning.recipe import PlannedSchedule
 from eigencurve.planning.snippets import snippet
 from eigencurve.report.page import Markup, Section, code_block, note, paragraph, table, tag, with_commands
 
@@ -41,7 +40,6 @@ def _basis(plan: Plan) -> Markup:
 
 
 def _code(plan: Plan) -> list[Markup]:
-    source = PlannedSchedule(plan.schedule, plan.optimizer, plan.weight_decay, plan.momentum)
-    if sum(map(len, source.statements())) > MOST_CODE:
+    if sum(map(len, plan.statements())) > MOST_CODE:
         return [paragraph(*with_commands(FROM_FILE))]
-    return [paragraph(code_line(plan)), code_block(snippet("torch", source))]
+    return [paragraph(code_line(plan)), code_block(snippet("torch", plan))]
