@@ -322,7 +322,8 @@ class Training:
     def expected(self) -> Tensor:
         """What they must be."""
         rate = ec.cosine(STEPS, 0.1)(self.steps)
-        return torch.tensor([rate, 0.2 * rate], dtype=torch.float64)
+        added = [1.0] * (len(self.optimizer.param_groups) - 2)  # with the default rate, which is that of the first
+        return rate * torch.tensor([1.0, 0.2, *added], dtype=torch.float64)
 
 
 def _copied(t: Training, make: Callable[[Any], Any]) -> None:

@@ -54,7 +54,7 @@ def test_fitting_uses_one_thread(monkeypatch):
     seen = recorded(monkeypatch, "inv")
     steps = np.arange(1, 401)
     rates = {"constant": np.full(400, 1e-3), "linear": 1e-3 * (1 - steps / 401)}
-    fit_runs([LoggedRun(steps, 2 + 3 * steps**-0.5, schedule) for schedule in rates.values()])
+    fit_runs([LoggedRun(steps, 2 + 3 * np.cumsum(rate / 1e-3) ** -0.5, rate) for rate in rates.values()])
     assert seen == {1}
 
 

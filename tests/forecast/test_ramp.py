@@ -68,3 +68,11 @@ def test_a_known_warmup_is_taken_if_it_is_between_the_two_rates():
     assert (ramp.end, ramp.first, ramp.last) == (15, 15, 15)
     assert ramp.rate == pytest.approx(PEAK, rel=1e-9)
     assert ramp_of(steps, rates, 80) is None
+
+
+def test_a_peak_between_two_rows_is_round():
+    schedule = ec.warmup(ec.cosine(380, lr=0.01), 21)
+    steps = np.arange(4, 400, 5)
+    ramp = ramp_of(steps.astype(float), schedule.values()[steps])
+    assert ramp is not None
+    assert ramp.rate == 0.01

@@ -45,10 +45,10 @@ class ScheduleLR(LRScheduler):
     step counts, and there is no warning. With several processes, each one steps its own scheduler.
 
     Groups that ``optimizer.add_param_group`` adds during the run join at the next :meth:`step`, or at once if you call
-    :meth:`join_new_groups`. With one schedule, a group that
-    is added with a rate of its own starts with that rate and keeps its ratio to the current rate of the first group. A
-    group that is added with the optimizer's default rate gets the ratio that it would have had from the beginning. With
-    one schedule per group, an added group keeps its rate; :meth:`extend` gives it a schedule.
+    :meth:`join_new_groups`. With one schedule, a group that is added with a rate of its own starts with that rate and
+    keeps its ratio to the current rate of the first group. A group that is added with the optimizer's default rate gets
+    the ratio that it would have had from the beginning. With one schedule per group, an added group keeps its rate;
+    :meth:`extend` gives it a schedule.
 
     Args:
         optimizer: Any PyTorch optimizer. With one schedule, the rate of its first group must be positive.
@@ -271,7 +271,7 @@ class ScheduleLR(LRScheduler):
     def _set_rates(self) -> None:
         count = len(self.optimizer.param_groups)
         if count != len(self.schedules):
-            remedy = "Groups were added or removed: make a new scheduler, or add them before it is made."
+            remedy = "Groups were removed: make a new scheduler."
             _check.refuse("ScheduleLR", "optimizer", f"of {len(self.schedules)} parameter groups", count, remedy)
         self._last_lr = self.get_lr()
         seen: set[int] = set()

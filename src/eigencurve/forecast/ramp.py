@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,8 +80,28 @@ def _on_ramp(knots: Array, rates: Array, top: int) -> bool:
 
 
 def _after(knots: Array, rates: Array, place: int, step: float) -> float:
-    """The rate at ``step`` on the line through the two rates from ``place``, or that rate itself."""
-    return max(float(rates[place] + _slope_after(knots, rates, place) * (step - knots[place])), 0.0)
+    """The rate at ``step`` on the line through the two rates from ``place``, or that rate itself.
+
+    A decay that begins slowly, such as a cosine, is below that line. People type round peak rates, so the roundest one
+    between the logged rate and the line is taken.
+    """
+    logged = float(rates[place])
+    line = max(logged + _slope_after(knots, rates, place) * (step - float(knots[place])), 0.0)
+    return _roundest(logged, line) if logged < line else line
+
+
+def _roundest(low: float, high: float) -> float:
+    """The number from ``low`` to ``high`` with the fewest digits, or ``high`` if six are not enough.
+
+    >>> _roundest(0.009996, 0.0100061)
+    0.01
+    """
+    for digits in range(1, 7):
+        scale = 10.0 ** (math.floor(math.log10(high)) - digits + 1)
+        number = float(f"{math.floor(high / scale) * scale:.{digits}g}")
+        if low <= number:
+            return number
+    return high
 
 
 def _slope_after(knots: Array, rates: Array, place: int) -> float:
