@@ -1,0 +1,177 @@
+"""Image classification under a schedule: the paper's experiments on CIFAR-10, CIFAR-100 and ImageNet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from eigencurve import Spectrum
+from eigencurve.runs import Outcome, Run, key_of
+from paper.arrays import IntArray
+from paper.data.imagenet import CROP, SHORTER_SIDE, ImageFolder
+from paper.data.images import ImageSet
+from paper.engine.protocol import one_by_one
+from paper.images.task import CifarImages, ImageNetImages, Images, ImageTask, best_layout
+from paper.models.registry import build
+from paper.training.checkpoint import checkpoint_for
+from paper.training.devices import own_device, threads
+from paper.training.launch import in_processes
+from paper.training.loop import Trained, train
+from paper.training.schedules import make_schedule
+from paper.training.settings import TrainingSettings
+
+SPLIT_SEED = 0
+Labelled = ImageSet | ImageFolder
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """The images of an experiment.
+
+    Attributes:
+        train: All training images, including those for validation.
+        test: Test images, on which results are reported.
+        num_validation: Number of training images that are held out to choose settings.
+        crop: For images in files: size of the crop, and shorter side of the image before the centre crop.
+    """
+
+    train: Labelled
+    test: Labelled
+    num_validation: int
+    crop: tuple[int, int] = (CROP, SHORTER_SIDE)
+
+    @classmethod
+    def chosen(
+        cls, train: Labelled, test: Labelled, num_train: int | None, num_validation: int, num_test: int | None,
+        crop: tuple[int, int] = (CROP, SHORTER_SIDE),
+    ) -> ImageData:  # fmt: skip
+        """A fixed random subset of the images; None takes all of them."""
+        return cls(_some(train, num_train), _some(test, num_test), num_validation, crop)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the images and the split."""
+        text = f"{self.train.digest} {self.test.digest} {self.num_validation}"
+        if isinstance(self.train, ImageFolder):
+            text += f" {self.crop}"
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def split(self, name: str) -> tuple[Images, Images]:
+        """Images to train on, and images to measure on.
+
+        Args:
+            name: ``"validation"`` holds out some of the training images to measure on; ``"test"`` trains on all of
+                them and measures on the test images.
+        """
+        if name == "test":
+            return self._images(self.train), self._images(self.test)
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(self.train))
+        held_out, kept = order[: self.num_validation], order[self.num_validation :]
+        return self._images(_part(self.train, kept)), self._images(_part(self.train, held_out))
+
+    def _images(self, part: Labelled) -> Images:
+        return CifarImages(part) if isinstance(part, ImageSet) else ImageNetImages(part, *self.crop)
+
+
+def _some(images: Labelled, count: int | None) -> Labelled:
+    if count is None or count >= len(images):
+        return images
+    return _part(images, np.random.default_rng(SPLIT_SEED).permutation(len(images))[:count])
+
+
+def _part(images: Labelled, places: IntArray) -> Labelled:
+    """The images at ``places``, in their original order."""
+    return images.subset(torch.from_numpy(np.sort(places)))
+
+
+@dataclass(frozen=True, eq=False)
+class ImageExperiment:
+    """Training runs on images; settings are chosen by accuracy.
+
+    The settings of a run are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``,
+    ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, ``precision``, and the schedule's own (see
+    ``make_schedule``).
+
+    Attributes:
+        data: Images to train and measure on.
+        spectra: Measured spectra, by the name that settings refer to.
+        folder: Folder for checkpoints of unfinished runs; None keeps none.
+        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
+        num_processes: Number of processes that share each run by splitting its batches.
+        log: Folder for TensorBoard logs, with one folder per run; None writes nothing.
+        metric: Metric by which settings are chosen.
+        minimise: Whether smaller is better; False here.
+    """
+
+    data: ImageData
+    spectra: Mapping[str, Spectrum] = field(default_factory=dict)
+    folder: Path | None = None
+    num_threads: int = 1
+    num_processes: int = 1
+    log: Path | None = None
+    metric: str = "accuracy"
+    minimise: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        """``images``, the name of the data and a hash of its pixels, so runs on other data are other runs."""
+        return f"images/{self.data.train.name}/{self.data.digest[:12]}"
+
+    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Every run by itself, the longest first."""
+        return one_by_one(runs)
+
+    def run(self, batch: Sequence[Run]) -> list[Outcome]:
+        """Train; a run that was killed resumes from its checkpoint."""
+        if self.num_processes > 1:
+            return [in_processes(self.num_processes, self.run_one, run) for run in batch]
+        return [self.run_one(run) for run in batch]
+
+    def run_one(self, run: Run) -> Outcome:
+        """Train one run, or this process's part of it."""
+        key = key_of(self.name, run)
+        log = None if self.log is None else self.log / key
+        with threads(self.num_threads), checkpoint_for(self.folder, key) as path:
+            _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path, log)
+        return outcome_of(trained)
+
+
+def train_images(
+    data: ImageData,
+    settings: Mapping[str, Any],
+    seed: int,
+    spectra: Mapping[str, Spectrum],
+    run: str = "",
+    checkpoint: Path | None = None,
+    log: Path | None = None,
+    progress: bool = False,
+) -> tuple[torch.nn.Module, Trained]:
+    """Build the network that ``settings`` describe and train it, on a GPU if there is one."""
+    device = own_device()
+    model = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
+    layout = best_layout(model)
+    model = model.to(device=device, memory_format=layout)  # type: ignore[call-overload]
+    task = ImageTask(*data.split(settings["split"]), settings["batch_size"], seed, device, layout)
+    schedule = make_schedule(settings, settings["epochs"] * task.steps_per_epoch, spectra)
+    how = TrainingSettings(
+        schedule, settings["epochs"], settings["momentum"], settings["weight_decay"], settings.get("ema_decay"),
+        evaluate_every=settings["evaluate_every"], precision=settings.get("precision", "auto"),
+    )  # fmt: skip
+    return model, train(model, task, how, seed, run, checkpoint, log=log, progress=progress)
+
+
+def outcome_of(trained: Trained) -> Outcome:
+    """Final losses, accuracies in percent, and the curves of all measurements."""
+    if trained.diverged:
+        return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
+    last = trained.last
+    metrics = {"loss": last["train_loss"], "accuracy": 100 * last["accuracy"], "top5": 100 * last["top5"],
+               "test_loss": last["test_loss"]}  # fmt: skip
+    return Outcome(metrics, curves=trained.history)
