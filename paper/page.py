@@ -15,22 +15,16 @@ from paper.files import write_atomically
 
 @dataclass(frozen=True, eq=False)
 class ResultsPage:
-    """A page of results.
+    """A page of results."""
 
-    Attributes:
-        name: File name without the suffix, relative to the output folder, such as ``"theory/rates"``.
-        title: Title of the page.
-        body: Markdown text below the title.
-        figures: Matplotlib figures to save as PNG, by file name relative to the page.
-        files: Contents of further files, by file name relative to the page.
-        values: Plain values for ``--json``; if empty, the text is printed instead.
-    """
-
-    name: str
-    title: str
-    body: str
+    name: str  # file name without the suffix, relative to the output folder, such as ``"theory/rates"``
+    title: str  # title of the page
+    body: str  # Markdown text below the title
+    # Matplotlib figures to save as PNG, by file name relative to the page.
     figures: Mapping[str, Any] = field(default_factory=dict)
+    # Contents of further files, by file name relative to the page.
     files: Mapping[str, bytes] = field(default_factory=dict)
+    # Plain values for ``--json``; if empty, the text is printed instead.
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, made_by: str) -> str:

@@ -18,21 +18,13 @@ INSTALL = "pip install --editable '.[plot,torch]' --requirement paper/requiremen
 
 @dataclass(frozen=True)
 class Entry:
-    """A table or figure.
+    """A table or figure."""
 
-    Attributes:
-        name: Name on the command line.
-        shows: What the page shows.
-        needs: Data and time that it takes.
-        maker: Function ``Request -> ResultsPage``, as ``"module:function"`` below ``paper``.
-        parts: Parts of the runs that ``--part`` can name; empty if the page needs all of them.
-    """
-
-    name: str
-    shows: str
-    needs: str
-    maker: str
-    parts: tuple[str, ...] = ()
+    name: str  # name on the command line
+    shows: str  # what the page shows
+    needs: str  # data and time that it takes
+    maker: str  # function ``Request -> ResultsPage``, as ``"module:function"`` below ``paper``
+    parts: tuple[str, ...] = ()  # parts of the runs that ``--part`` can name; empty if the page needs all of them
 
     def make(self, request: Request) -> ResultsPage:
         """Import the maker and make the page.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,24 @@ from torch import nn
 
 from eigencurve import Schedule, Spectrum
 from eigencurve.hessian import HessianOperator, SpectrumEstimate, estimate_spectrum
-from eigencurve.runs import Outcome, Run, key_of
+from eigencurve.runs import Outcome, Run
 from paper.byte_text.task import ByteTask
 from paper.data.byte_text import ByteText
-from paper.engine.protocol import one_by_one
 from paper.models.registry import build
 from paper.models.transformer import NUM_BYTES, next_byte_loss
-from paper.training.checkpoint import checkpoint_for
-from paper.training.devices import own_device, threads
+from paper.training.devices import own_device
 from paper.training.loop import Trained, train
+from paper.training.runs import TrainingRuns
 from paper.training.schedules import make_schedule
 from paper.training.settings import TrainingSettings
 
 DIGITS = 6  # of a stored loss
 
 
-@dataclass(frozen=True, eq=False)
-class ByteExperiment:
-    """Training runs on bytes.
+def byte_experiment(
+    text: ByteText, spectra: Mapping[str, Spectrum] | None = None, folder: Path | None = None
+) -> TrainingRuns:
+    """Training runs on bytes; settings are chosen by the validation loss.
 
     The settings of a run are ``model``, ``divisor`` of its widths, ``context``, ``batch_size``, ``epochs``,
     ``steps_per_epoch``, ``num_valid``, ``weight_decay``, ``betas``, ``max_norm``, ``precision``, ``warmup_steps``, and
@@ -41,46 +40,23 @@ class ByteExperiment:
     The curves of an outcome are ``train_loss`` of every step, before its update; ``lr`` of every step; and
     ``valid_loss`` after the given number of steps.
 
-    Attributes:
+    Args:
         text: Texts to train and measure on.
         spectra: Measured spectra, by the name that settings refer to.
         folder: Folder for checkpoints of unfinished runs; None keeps none.
-        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
-        metric: Metric by which settings are chosen.
-        minimise: Whether smaller is better; True here.
     """
+    name = f"bytes/{text.name}/{text.digest[:12]}"
+    return TrainingRuns(name, partial(_train_one, text, spectra or {}), "valid", minimise=True, folder=folder)
 
-    text: ByteText
-    spectra: Mapping[str, Spectrum] = field(default_factory=dict)
-    folder: Path | None = None
-    num_threads: int = 1
-    metric: str = "valid"
-    minimise: bool = True
 
-    @cached_property
-    def name(self) -> str:
-        """``bytes``, the name of the text and a hash of its bytes, so runs on other texts are other runs."""
-        return f"bytes/{self.text.name}/{self.text.digest[:12]}"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train; a run that was killed resumes from its checkpoint."""
-        with threads(self.num_threads):
-            return [self._outcome(run) for run in batch]
-
-    def _outcome(self, run: Run) -> Outcome:
-        key = key_of(self.name, run)
-        with checkpoint_for(self.folder, key) as path:
-            model, task, trained = train_bytes(self.text, run.settings, run.seed, self.spectra, key, path)
-            if "num_rows" not in run.settings or trained.diverged:
-                return outcome_of(model, task, trained, schedule_of(run.settings, self.spectra))
-            vectors = None if path is None else path.with_suffix(".npz")
-            estimate = preconditioned_spectrum(model, self.text, run.settings, trained, run.seed, vectors)
-        pairs = zip(estimate.spectrum.eigenvalues.tolist(), estimate.spectrum.weights.tolist(), strict=True)
-        return Outcome({"dim": float(estimate.spectrum.dim or 0)}, tuple(pairs))
+def _train_one(text: ByteText, spectra: Mapping[str, Spectrum], run: Run, key: str, checkpoint: Path | None) -> Outcome:
+    model, task, trained = train_bytes(text, run.settings, run.seed, spectra, key, checkpoint)
+    if "num_rows" not in run.settings or trained.diverged:
+        return outcome_of(model, task, trained, schedule_of(run.settings, spectra))
+    vectors = None if checkpoint is None else checkpoint.with_suffix(".npz")
+    found = preconditioned_spectrum(model, text, run.settings, trained, run.seed, vectors).spectrum
+    pairs = zip(found.eigenvalues.tolist(), found.weights.tolist(), strict=True)
+    return Outcome({"dim": float(found.dim or 0)}, tuple(pairs))
 
 
 def schedule_of(settings: Mapping[str, Any], spectra: Mapping[str, Spectrum]) -> Schedule:

@@ -29,10 +29,7 @@ def logged_runs(rows: Sequence[ByteRow]) -> list[LoggedRun]:
 
 
 def predict_rest(
-    first: Sequence[ByteRow],
-    rest: Mapping[str, Sequence[Settings]],
-    scale: ByteScale,
-    spectra: Mapping[str, Spectrum],
+    first: Sequence[ByteRow], rest: Mapping[str, Sequence[Settings]], scale: ByteScale, spectra: Mapping[str, Spectrum]
 ) -> Predictions:
     """Fit a forecast to the first part and predict the final losses of the rest, and of the plan it leads to.
 

@@ -25,16 +25,11 @@ class PredictedLoss(NamedTuple):
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted losses, and the recommended schedule that the same forecast led to.
+    """Predicted losses, and the recommended schedule that the same forecast led to."""
 
-    Attributes:
-        made_by: How they were made: the method, and the runs that it was fitted to.
-        losses: Predicted final validation loss, by schedule and peak rate.
-        recommended: Points of the recommended schedule, by peak rate; see ``through_points``.
-    """
-
-    made_by: str
-    losses: Mapping[str, Mapping[float, PredictedLoss]]
+    made_by: str  # how they were made: the method, and the runs that it was fitted to
+    losses: Mapping[str, Mapping[float, PredictedLoss]]  # predicted final validation loss, by schedule and peak rate
+    # Points of the recommended schedule, by peak rate; see ``through_points``.
     recommended: Mapping[float, Sequence[Sequence[float]]]
 
     def to_dict(self) -> dict[str, Any]:

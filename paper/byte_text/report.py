@@ -15,13 +15,7 @@ from paper.byte_text.predictions import PredictedLoss, Predictions
 from paper.byte_text.scales import COSINE, FIRST, ByteScale
 from paper.data.byte_text import ByteText
 from paper.engine.claims import best_sentence
-from paper.engine.pairing import (
-    PairedDifference,
-    paired_difference,
-    pooled_deviation,
-    seeds_needed,
-    together_sentence,
-)
+from paper.engine.pairing import PairedDifference, paired_difference, pooled_deviation, seeds_needed, together_sentence
 from paper.engine.protocol import Trials
 from paper.engine.winners import mean_curve
 from paper.page import ResultsPage, markdown_table
@@ -35,17 +29,11 @@ NAME = "bytes"
 
 @dataclass(frozen=True, eq=False)
 class RateTrials:
-    """The runs of one schedule at one peak rate.
+    """The runs of one schedule at one peak rate."""
 
-    Attributes:
-        trials: Trials by metric.
-        outcomes: Finished runs by seed.
-        num_missing: Number of seeds that are not finished.
-    """
-
-    trials: Mapping[str, Trials]
-    outcomes: Mapping[int, Outcome]
-    num_missing: int
+    trials: Mapping[str, Trials]  # trials by metric
+    outcomes: Mapping[int, Outcome]  # finished runs by seed
+    num_missing: int  # number of seeds that are not finished
 
     @property
     def loss(self) -> float | None:
@@ -63,17 +51,11 @@ class RateTrials:
 
 @dataclass(frozen=True, eq=False)
 class ByteRow:
-    """One schedule at all peak rates.
+    """One schedule at all peak rates."""
 
-    Attributes:
-        part: Part of the runs that it belongs to.
-        schedule: Name of the schedule.
-        rates: Its runs by peak rate.
-    """
-
-    part: str
-    schedule: str
-    rates: Mapping[float, RateTrials]
+    part: str  # part of the runs that it belongs to
+    schedule: str  # name of the schedule
+    rates: Mapping[float, RateTrials]  # its runs by peak rate
 
     @property
     def best_rate(self) -> float | None:
@@ -180,21 +162,13 @@ def missing_sentence(rows: Sequence[ByteRow]) -> str:
 
 @dataclass(frozen=True)
 class CheckedLoss:
-    """A predicted final loss, and what became of it.
+    """A predicted final loss, and what became of it."""
 
-    Attributes:
-        schedule: Name of the schedule.
-        rate: Peak rate.
-        predicted: The prediction.
-        outcome: Mean loss of the runs; None if they are not finished.
-        text: The outcome in a table.
-    """
-
-    schedule: str
-    rate: float
-    predicted: PredictedLoss
-    outcome: float | None
-    text: str
+    schedule: str  # name of the schedule
+    rate: float  # peak rate
+    predicted: PredictedLoss  # the prediction
+    outcome: float | None  # mean loss of the runs; None if they are not finished
+    text: str  # the outcome in a table
 
     @property
     def error(self) -> float:

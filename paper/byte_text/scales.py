@@ -15,45 +15,25 @@ COSINE, EIGENCURVE, RECOMMENDATION = "Cosine to 0", "Eigencurve", "Recommendatio
 
 @dataclass(frozen=True)
 class ByteScale:
-    """The network, the training, and what is compared.
+    """The network, the training, and what is compared."""
 
-    Attributes:
-        name: Name of the scale.
-        divisor: Divisor of the widths of the heads.
-        context: Number of bytes per window.
-        batch_size: Number of windows per step.
-        epochs: Number of measurements of the validation loss.
-        steps_per_epoch: Number of steps between two measurements.
-        warmup_steps: Number of steps of linear warmup, before every schedule.
-        num_valid: Number of windows of each measurement.
-        rates: Peak rates, the usual one first.
-        num_seeds: Number of seeds of every schedule and rate.
-        num_rows: Number of windows on which the preconditioned Hessian is taken.
-        num_products: Largest number of Hessian products.
-        weight_decay: Decoupled weight decay.
-        betas: Decay rates of AdamW's moments.
-        max_norm: Largest norm of the gradient.
-        settle: Tolerance at which the estimate of the spectrum stops early.
-        precision: Precision of the training (see :class:`TrainingSettings`).
-    """
-
-    name: str
-    divisor: int
-    context: int
-    batch_size: int
-    epochs: int
-    steps_per_epoch: int
-    warmup_steps: int
-    num_valid: int
-    rates: tuple[float, ...]
-    num_seeds: int
-    num_rows: int
-    num_products: int
-    weight_decay: float = 0.1
-    betas: tuple[float, float] = (0.9, 0.95)
-    max_norm: float = 1.0
-    settle: float = 0.02
-    precision: str = "bfloat16"
+    name: str  # name of the scale
+    divisor: int  # divisor of the widths of the heads
+    context: int  # number of bytes per window
+    batch_size: int  # number of windows per step
+    epochs: int  # number of measurements of the validation loss
+    steps_per_epoch: int  # number of steps between two measurements
+    warmup_steps: int  # number of steps of linear warmup, before every schedule
+    num_valid: int  # number of windows of each measurement
+    rates: tuple[float, ...]  # peak rates, the usual one first
+    num_seeds: int  # number of seeds of every schedule and rate
+    num_rows: int  # number of windows on which the preconditioned Hessian is taken
+    num_products: int  # largest number of Hessian products
+    weight_decay: float = 0.1  # decoupled weight decay
+    betas: tuple[float, float] = (0.9, 0.95)  # decay rates of AdamW's moments
+    max_norm: float = 1.0  # largest norm of the gradient
+    settle: float = 0.02  # tolerance at which the estimate of the spectrum stops early
+    precision: str = "bfloat16"  # precision of the training (see TrainingSettings)
 
     @property
     def total_steps(self) -> int:

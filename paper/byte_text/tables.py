@@ -10,7 +10,7 @@ from typing import Any
 from eigencurve import Spectrum
 from eigencurve.runs import Run
 from paper import checks
-from paper.byte_text.experiment import ByteExperiment
+from paper.byte_text.experiment import byte_experiment
 from paper.byte_text.forecasting import predict_rest
 from paper.byte_text.predictions import committed_predictions
 from paper.byte_text.report import METRICS, ByteRow, RateTrials, byte_page
@@ -30,6 +30,7 @@ from paper.engine.protocol import execute, in_turn, trials_of
 from paper.engine.request import Request
 from paper.images.spectra import spectrum_name, spectrum_of
 from paper.page import ResultsPage
+from paper.training.runs import TrainingRuns
 
 SPECTRUM_SEED = 100
 Grids = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -37,26 +38,20 @@ Grids = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, eq=False)
 class ByteSetup:
-    """What both parts share.
+    """What both parts share."""
 
-    Attributes:
-        text: Texts to train and measure on.
-        scale: Size of the experiment.
-        request: Store, workers and progress.
-    """
-
-    text: ByteText
-    scale: ByteScale
-    request: Request
+    text: ByteText  # texts to train and measure on
+    scale: ByteScale  # size of the experiment
+    request: Request  # store, workers and progress
 
     @property
     def seeds(self) -> range:
         """Seeds of every schedule and rate."""
         return range(self.scale.num_seeds)
 
-    def experiment(self, spectra: Mapping[str, Spectrum]) -> ByteExperiment:
+    def experiment(self, spectra: Mapping[str, Spectrum]) -> TrainingRuns:
         """The runs, with the spectra that their settings name."""
-        return ByteExperiment(self.text, spectra, self.request.checkpoints)
+        return byte_experiment(self.text, spectra, self.request.checkpoints)
 
     def train(self, grids_of: Grids, spectra: Mapping[str, Spectrum]) -> None:
         """Do the runs that the store lacks: rate by rate, then seed by seed, then schedule by schedule."""

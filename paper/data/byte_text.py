@@ -18,17 +18,11 @@ from paper.data.ptb import FILES
 
 @dataclass(frozen=True, eq=False)
 class ByteText:
-    """A text to train on and a text to measure on.
+    """A text to train on and a text to measure on."""
 
-    Attributes:
-        train: Training text, one number from 0 to 255 per byte, int64.
-        test: Text to measure on.
-        name: Name for reports.
-    """
-
-    train: Tensor
-    test: Tensor
-    name: str
+    train: Tensor  # training text, one number from 0 to 255 per byte, int64
+    test: Tensor  # text to measure on
+    name: str  # name for reports
 
     @cached_property
     def digest(self) -> str:

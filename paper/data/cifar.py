@@ -21,31 +21,18 @@ SHAPE = (3, 32, 32)
 
 @dataclass(frozen=True)
 class Cifar:
-    """One of the two data sets as published.
+    """One of the two data sets as published."""
 
-    Attributes:
-        name: Name for reports.
-        folder: Folder in the archive.
-        train: Files of the training images.
-        test: File of the test images.
-        meta: File that describes the others.
-        labels: Key of the labels in a file.
-        num_classes: Number of classes.
-        url: Address of the archive.
-        md5: MD5 sum of the archive.
-        test_md5: MD5 sum of the file of test images.
-    """
-
-    name: str
-    folder: str
-    train: tuple[str, ...]
-    test: str
-    meta: str
-    labels: str
-    num_classes: int
-    url: str
-    md5: str
-    test_md5: str
+    name: str  # name for reports
+    folder: str  # folder in the archive
+    train: tuple[str, ...]  # files of the training images
+    test: str  # file of the test images
+    meta: str  # file that describes the others
+    labels: str  # key of the labels in a file
+    num_classes: int  # number of classes
+    url: str  # address of the archive
+    md5: str  # MD5 sum of the archive
+    test_md5: str  # MD5 sum of the file of test images
 
 
 CIFAR10 = Cifar(

@@ -19,21 +19,13 @@ INDEX = "curves/index.json"
 
 @dataclass(frozen=True, eq=False)
 class PublishedRun:
-    """A published run.
+    """A published run."""
 
-    Attributes:
-        model: Name of the model in the index.
-        kind: Name of its schedule in the index, such as ``"cosine"`` or ``"lin0.2"``.
-        split: ``"fit"`` or ``"predict"`` if the publication says so, else empty.
-        peak_lr: Peak learning rate.
-        run: The logged losses, with the exact schedule from step 0 on.
-    """
-
-    model: str
-    kind: str
-    split: str
-    peak_lr: float
-    run: LoggedRun
+    model: str  # name of the model in the index
+    kind: str  # name of its schedule in the index, such as ``"cosine"`` or ``"lin0.2"``
+    split: str  # ``"fit"`` or ``"predict"`` if the publication says so, else empty
+    peak_lr: float  # peak learning rate
+    run: LoggedRun  # the logged losses, with the exact schedule from step 0 on
 
 
 def published_runs(data: Path | None) -> list[PublishedRun]:

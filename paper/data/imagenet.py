@@ -45,21 +45,13 @@ Pixels = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class ImageFolder:
-    """Image files and their labels; nothing is decoded.
+    """Image files and their labels; nothing is decoded."""
 
-    Attributes:
-        root: Folder that the file names are relative to.
-        files: File names, relative to ``root``.
-        labels: Label of each file, int64.
-        classes: Name of each class, in the order of the labels.
-        name: Name for reports.
-    """
-
-    root: Path
-    files: tuple[str, ...]
-    labels: Tensor
-    classes: tuple[str, ...]
-    name: str
+    root: Path  # folder that the file names are relative to
+    files: tuple[str, ...]  # file names, relative to ``root``
+    labels: Tensor  # label of each file, int64
+    classes: tuple[str, ...]  # name of each class, in the order of the labels
+    name: str  # name for reports
 
     def __len__(self) -> int:
         return len(self.files)

@@ -17,21 +17,15 @@ from paper import checks
 class ImageSet:
     """Byte images and their labels.
 
-    Attributes:
-        images: Images, uint8, shape (n, 3, height, width).
-        labels: Labels, int64, in 0 … num_classes - 1.
-        num_classes: Number of classes.
-        name: Name for reports.
-
     >>> images = ImageSet(torch.zeros(4, 3, 2, 2, dtype=torch.uint8), torch.tensor([0, 1, 2, 0]), 3, "black")
     >>> images.subset([2, 0]).labels
     tensor([2, 0])
     """
 
-    images: Tensor
-    labels: Tensor
-    num_classes: int
-    name: str
+    images: Tensor  # images, uint8, shape (n, 3, height, width)
+    labels: Tensor  # labels, int64, in 0 … num_classes - 1
+    num_classes: int  # number of classes
+    name: str  # name for reports
 
     def __post_init__(self) -> None:
         checks.whole("ImageSet", "num_classes", self.num_classes, minimum=1)

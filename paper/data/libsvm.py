@@ -23,21 +23,13 @@ INDEX = re.compile(r"[0-9]+")
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """A matrix X as compressed sparse rows, and the labels y.
+    """A matrix X as compressed sparse rows, and the labels y."""
 
-    Attributes:
-        labels: Label of each row.
-        starts: Start of each row in ``columns`` and ``values``, followed by their length.
-        columns: Column of each entry, starting at 0.
-        values: Value of each entry, finite.
-        num_columns: Number of columns of X.
-    """
-
-    labels: Array
-    starts: IntArray
-    columns: IntArray
-    values: Array
-    num_columns: int
+    labels: Array  # label of each row
+    starts: IntArray  # start of each row in ``columns`` and ``values``, followed by their length
+    columns: IntArray  # column of each entry, starting at 0
+    values: Array  # value of each entry, finite
+    num_columns: int  # number of columns of X
 
     def __len__(self) -> int:
         return len(self.labels)

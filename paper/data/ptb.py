@@ -54,21 +54,13 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Training, validation and test texts, as word numbers.
+    """Training, validation and test texts, as word numbers."""
 
-    Attributes:
-        train: Training text, int64, one number per word.
-        valid: Validation text.
-        test: Test text.
-        vocabulary: Vocabulary of the training text.
-        name: Name for reports.
-    """
-
-    train: Tensor
-    valid: Tensor
-    test: Tensor
-    vocabulary: Vocabulary
-    name: str
+    train: Tensor  # training text, int64, one number per word
+    valid: Tensor  # validation text
+    test: Tensor  # test text
+    vocabulary: Vocabulary  # vocabulary of the training text
+    name: str  # name for reports
 
     @cached_property
     def digest(self) -> str:

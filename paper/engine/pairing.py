@@ -30,13 +30,9 @@ TINY = 1e-12  # probability that is left out of an integral at either end
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """One schedule minus another, seed by seed.
+    """One schedule minus another, seed by seed."""
 
-    Attributes:
-        values: Difference at each seed that both have; at least two.
-    """
-
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # difference at each seed that both have; at least two
 
     @property
     def mean(self) -> float:

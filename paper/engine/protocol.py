@@ -49,19 +49,12 @@ class Experiment(Protocol):
 
 @dataclass(frozen=True)
 class Trials:
-    """One metric of one setting over several seeds.
+    """One metric of one setting over several seeds."""
 
-    Attributes:
-        settings: Settings of the runs.
-        values: Metric of each run that did not diverge.
-        num_diverged: Number of runs that diverged. They enter neither the mean nor the deviation.
-        seeds: Seed of each value, to compare runs of the same seed; empty if nothing is compared.
-    """
-
-    settings: Settings
-    values: tuple[float, ...]
-    num_diverged: int
-    seeds: tuple[int, ...] = ()
+    settings: Settings  # settings of the runs
+    values: tuple[float, ...]  # metric of each run that did not diverge
+    num_diverged: int  # Number of runs that diverged. They enter neither the mean nor the deviation.
+    seeds: tuple[int, ...] = ()  # seed of each value, to compare runs of the same seed; empty if nothing is compared
 
     @property
     def mean(self) -> float | None:
@@ -82,17 +75,11 @@ class Trials:
 
 @dataclass(frozen=True)
 class Finding:
-    """The winner of one schedule's grid.
+    """The winner of one schedule's grid."""
 
-    Attributes:
-        schedule: Name of the schedule.
-        chosen_on: Trials of the winner on the selection seeds.
-        fresh: Trials of the winner on fresh seeds.
-    """
-
-    schedule: str
-    chosen_on: Trials
-    fresh: Trials
+    schedule: str  # name of the schedule
+    chosen_on: Trials  # trials of the winner on the selection seeds
+    fresh: Trials  # trials of the winner on fresh seeds
 
 
 def one_by_one(runs: Sequence[Run]) -> list[list[Run]]:

@@ -15,18 +15,12 @@ BACKENDS = ("loky", "sequential", "ray")
 
 @dataclass(frozen=True)
 class Workers:
-    """The worker processes that run an experiment.
+    """The worker processes that run an experiment."""
 
-    Attributes:
-        count: Number of workers; -1 for one per core (of the cluster, with Ray).
-        backend: ``"loky"`` for processes on this machine, ``"sequential"`` for this process, ``"ray"`` for a Ray
-            cluster.
-        address: Address of the Ray cluster; None starts one on this machine.
-    """
-
-    count: int = -1
+    count: int = -1  # number of workers; -1 for one per core (of the cluster, with Ray)
+    # ``"loky"`` for processes on this machine, ``"sequential"`` for this process, ``"ray"`` for a Ray cluster.
     backend: str = "loky"
-    address: str | None = None
+    address: str | None = None  # address of the Ray cluster; None starts one on this machine
 
     def __post_init__(self) -> None:
         checks.choice("Workers", "backend", self.backend, BACKENDS)
@@ -38,27 +32,17 @@ class Workers:
 
 @dataclass(frozen=True)
 class Request:
-    """How to make one page of results.
+    """How to make one page of results."""
 
-    Attributes:
-        store_path: File of finished runs.
-        workers: Worker processes.
-        data: File or folder to use instead of the default data.
-        download: Whether missing data may be downloaded.
-        epochs: Budgets to run; empty for those of the scale.
-        progress: Whether to draw progress bars.
-        scale: Size of the deep-learning experiments: ``"paper"``, ``"desk"``, ``"laptop"`` or ``"smoke"``.
-        part: Part of the runs to do, for pages that have parts (see the registry): ``"finished"`` does none and makes
-            the page from the finished runs. None does all runs.
-    """
-
-    store_path: Path = Path("eigencurve.sqlite")
-    workers: Workers = field(default_factory=Workers)
-    data: Path | None = None
-    download: bool = False
-    epochs: Sequence[int] = ()
-    progress: bool = False
-    scale: str = "paper"
+    store_path: Path = Path("eigencurve.sqlite")  # file of finished runs
+    workers: Workers = field(default_factory=Workers)  # worker processes
+    data: Path | None = None  # file or folder to use instead of the default data
+    download: bool = False  # whether missing data may be downloaded
+    epochs: Sequence[int] = ()  # budgets to run; empty for those of the scale
+    progress: bool = False  # whether to draw progress bars
+    scale: str = "paper"  # size of the deep-learning experiments: ``"paper"``, ``"desk"``, ``"laptop"`` or ``"smoke"``
+    # Part of the runs to do, for pages that have parts (see the registry): ``"finished"`` does none and makes the page
+    # from the finished runs. None does all runs.
     part: str | None = None
 
     @cached_property

@@ -17,23 +17,14 @@ Curve = tuple[list[float], list[float]]
 
 @dataclass(frozen=True)
 class Winner:
-    """The best settings of one schedule's grid.
+    """The best settings of one schedule's grid."""
 
-    Attributes:
-        schedule: Name of the schedule.
-        settings: Settings of its trials.
-        chosen: Metric by which the settings were chosen; None if there was nothing to choose.
-        num_tried: Number of settings in the grid.
-        trials: Trials on fresh seeds, by metric.
-        curves: Mean over the trials, by name of the curve.
-    """
-
-    schedule: str
-    settings: Settings
-    chosen: float | None
-    num_tried: int
-    trials: Mapping[str, Trials]
-    curves: Mapping[str, Curve]
+    schedule: str  # name of the schedule
+    settings: Settings  # settings of its trials
+    chosen: float | None  # metric by which the settings were chosen; None if there was nothing to choose
+    num_tried: int  # number of settings in the grid
+    trials: Mapping[str, Trials]  # trials on fresh seeds, by metric
+    curves: Mapping[str, Curve]  # mean over the trials, by name of the curve
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -50,14 +41,10 @@ class Winner:
 
 @dataclass(frozen=True)
 class ReportedMetrics:
-    """The numbers that a page reports for each winner.
+    """The numbers that a page reports for each winner."""
 
-    Attributes:
-        metrics: Names of the metrics.
-        curves: For each curve on the page, the name of the stored curve and a factor to multiply it by.
-    """
-
-    metrics: Sequence[str]
+    metrics: Sequence[str]  # names of the metrics
+    # For each curve on the page, the name of the stored curve and a factor to multiply it by.
     curves: Mapping[str, tuple[str, float]]
 
 
@@ -94,17 +81,11 @@ def find_winners(
 
 @dataclass(frozen=True)
 class Missing:
-    """The runs of one schedule that the store does not have yet.
+    """The runs of one schedule that the store does not have yet."""
 
-    Attributes:
-        schedule: Name of the schedule.
-        num_grid: Number of missing runs of its grid.
-        num_trials: Number of missing trials of its winner; all of them while the grid is not complete.
-    """
-
-    schedule: str
-    num_grid: int
-    num_trials: int
+    schedule: str  # name of the schedule
+    num_grid: int  # number of missing runs of its grid
+    num_trials: int  # number of missing trials of its winner; all of them while the grid is not complete
 
 
 def finished_winners(

@@ -17,44 +17,26 @@ LINEAR, WSD = "linear to 0", "WSD, last 20 % linear to 0"
 
 @dataclass(frozen=True, eq=False)
 class Rival:
-    """Another schedule, compared with the best one.
+    """Another schedule, compared with the best one."""
 
-    Attributes:
-        name: Its name.
-        loss: Forecast loss at its end.
-        measured: Last logged loss, if a run used this schedule.
-        gain: How much lower the forecast loss of the best schedule is.
-        gain_low: Lower end of the 80 % interval of ``gain``.
-        gain_high: Upper end of that interval.
-    """
-
-    name: str
-    loss: float
-    measured: float | None
-    gain: float
-    gain_low: float
-    gain_high: float
+    name: str  # its name
+    loss: float  # forecast loss at its end
+    measured: float | None  # last logged loss, if a run used this schedule
+    gain: float  # how much lower the forecast loss of the best schedule is
+    gain_low: float  # lower end of the 80 % interval of ``gain``
+    gain_high: float  # upper end of that interval
 
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """The best schedule for the horizon and the peak rate of the fitted runs.
+    """The best schedule for the horizon and the peak rate of the fitted runs."""
 
-    Attributes:
-        split: The split whose fitted runs it comes from.
-        best: The best schedule.
-        cosine: The fitted run with cosine decay.
-        logged: The logged run with the lowest last loss, among all runs of that horizon, fitted or held out.
-        others: Schedules that no run used: linear decay to 0, and WSD.
-        shapes: The schedules of a figure, by name.
-    """
-
-    split: Split
-    best: BestSchedule
-    cosine: Rival
-    logged: Rival
-    others: tuple[Rival, ...]
-    shapes: dict[str, Schedule]
+    split: Split  # the split whose fitted runs it comes from
+    best: BestSchedule  # the best schedule
+    cosine: Rival  # the fitted run with cosine decay
+    logged: Rival  # the logged run with the lowest last loss, among all runs of that horizon, fitted or held out
+    others: tuple[Rival, ...]  # schedules that no run used: linear decay to 0, and WSD
+    shapes: dict[str, Schedule]  # the schedules of a figure, by name
 
     @property
     def hold(self) -> float:

@@ -8,15 +8,7 @@ from typing import Any
 
 from paper.forecasts.best import Improvement, Rival
 from paper.forecasts.drawings import file_name
-from paper.forecasts.failures import (
-    CURVE_AIMS,
-    FINAL_AIMS,
-    coverage,
-    failures,
-    outside,
-    percent,
-    runs_of,
-)
+from paper.forecasts.failures import CURVE_AIMS, FINAL_AIMS, coverage, failures, outside, percent, runs_of
 from paper.forecasts.splits import Outcome, Score, Scored, score
 from paper.forecasts.study import Study
 from paper.page import markdown_table

@@ -26,23 +26,14 @@ LONGER = 1.05
 
 @dataclass(frozen=True)
 class Split:
-    """Runs to fit and runs to forecast.
+    """Runs to fit and runs to forecast."""
 
-    Attributes:
-        name: Name in tables.
-        model: The model, and for Llama the peak rate.
-        fitted: Runs to fit, by role: constant, cosine, decay.
-        held: Runs to forecast, by name.
-        transfer: Whether the held-out runs have another peak rate.
-        shaped: Whether the constants of the forecasts were chosen while looking at the held-out runs.
-    """
-
-    name: str
-    model: str
-    fitted: Mapping[str, LoggedRun]
-    held: Mapping[str, LoggedRun]
-    transfer: bool
-    shaped: bool
+    name: str  # name in tables
+    model: str  # the model, and for Llama the peak rate
+    fitted: Mapping[str, LoggedRun]  # runs to fit, by role: constant, cosine, decay
+    held: Mapping[str, LoggedRun]  # runs to forecast, by name
+    transfer: bool  # whether the held-out runs have another peak rate
+    shaped: bool  # whether the constants of the forecasts were chosen while looking at the held-out runs
 
     @property
     def family(self) -> str:
@@ -57,17 +48,11 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """A held-out run and its forecast at the logged steps.
+    """A held-out run and its forecast at the logged steps."""
 
-    Attributes:
-        name: Name of the run.
-        run: The run.
-        prediction: The forecast.
-    """
-
-    name: str
-    run: LoggedRun
-    prediction: Prediction
+    name: str  # name of the run
+    run: LoggedRun  # the run
+    prediction: Prediction  # the forecast
 
     @property
     def true(self) -> float:
@@ -115,23 +100,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class Score:
-    """Means over held-out runs.
+    """Means over held-out runs."""
 
-    Attributes:
-        curve_error: Mean absolute error over a curve.
-        final_error: Mean absolute error of the last loss.
-        rank: Spearman's rank correlation of the last losses; nan for fewer than three runs.
-        points_inside: Fraction of the points inside the 80 % interval, averaged over the curves.
-        ends_inside: Number of last losses inside it.
-        count: Number of runs.
-    """
-
-    curve_error: float
-    final_error: float
-    rank: float
-    points_inside: float
-    ends_inside: int
-    count: int
+    curve_error: float  # mean absolute error over a curve
+    final_error: float  # mean absolute error of the last loss
+    rank: float  # Spearman's rank correlation of the last losses; nan for fewer than three runs
+    points_inside: float  # fraction of the points inside the 80 % interval, averaged over the curves
+    ends_inside: int  # number of last losses inside it
+    count: int  # number of runs
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,7 @@ from pathlib import Path
 from paper.data.curves import published_runs
 from paper.engine.progress import Progress
 from paper.forecasts.best import Improvement, improve
-from paper.forecasts.splits import (
-    Outcome,
-    Score,
-    fewer_runs,
-    fit_together,
-    fixed_exponent,
-    forecast_split,
-    splits_of,
-)
+from paper.forecasts.splits import Outcome, Score, fewer_runs, fit_together, fixed_exponent, forecast_split, splits_of
 
 # The fixed exponents γ that are compared with the average over γ.
 EXPONENTS = (0.0, 0.2, 0.4, 0.6)
@@ -24,20 +16,13 @@ EXPONENTS = (0.0, 0.2, 0.4, 0.6)
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What the page reports.
+    """What the page reports."""
 
-    Attributes:
-        outcomes: Every split with its forecasts.
-        fewer: Scores of fits to fewer runs, by roles, by name of the split.
-        exponents: Scores of fits with one γ, by γ, by name of the split.
-        improvements: The best schedule of every model.
-        together: Scores of one model fitted to the runs at both peak rates of Llama, by name of the split.
-    """
-
-    outcomes: tuple[Outcome, ...]
-    fewer: dict[str, dict[tuple[str, ...], Score]]
-    exponents: dict[str, dict[float, Score]]
-    improvements: tuple[Improvement, ...]
+    outcomes: tuple[Outcome, ...]  # every split with its forecasts
+    fewer: dict[str, dict[tuple[str, ...], Score]]  # scores of fits to fewer runs, by roles, by name of the split
+    exponents: dict[str, dict[float, Score]]  # scores of fits with one γ, by γ, by name of the split
+    improvements: tuple[Improvement, ...]  # the best schedule of every model
+    # Scores of one model fitted to the runs at both peak rates of Llama, by name of the split.
     together: dict[str, Score]
 
 

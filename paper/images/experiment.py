@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,15 @@ import numpy as np
 import torch
 
 from eigencurve import Spectrum
-from eigencurve.runs import Outcome, Run, key_of
+from eigencurve.runs import Outcome, Run
 from paper.arrays import IntArray
 from paper.data.imagenet import CROP, SHORTER_SIDE, ImageFolder
 from paper.data.images import ImageSet
-from paper.engine.protocol import one_by_one
 from paper.images.task import CifarImages, ImageNetImages, Images, ImageTask, best_layout
 from paper.models.registry import build
-from paper.training.checkpoint import checkpoint_for
-from paper.training.devices import own_device, threads
-from paper.training.launch import in_processes
+from paper.training.devices import own_device
 from paper.training.loop import Trained, train
+from paper.training.runs import TrainingRuns
 from paper.training.schedules import make_schedule
 from paper.training.settings import TrainingSettings
 
@@ -33,18 +31,12 @@ Labelled = ImageSet | ImageFolder
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """The images of an experiment.
+    """The images of an experiment."""
 
-    Attributes:
-        train: All training images, including those for validation.
-        test: Test images, on which results are reported.
-        num_validation: Number of training images that are held out to choose settings.
-        crop: For images in files: size of the crop, and shorter side of the image before the centre crop.
-    """
-
-    train: Labelled
-    test: Labelled
-    num_validation: int
+    train: Labelled  # all training images, including those for validation
+    test: Labelled  # test images, on which results are reported
+    num_validation: int  # number of training images that are held out to choose settings
+    # For images in files: size of the crop, and shorter side of the image before the centre crop.
     crop: tuple[int, int] = (CROP, SHORTER_SIDE)
 
     @classmethod
@@ -62,6 +54,11 @@ class ImageData:
         if isinstance(self.train, ImageFolder):
             text += f" {self.crop}"
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Name of the data and a hash of the pixels."""
+        return f"{self.train.name}/{self.digest[:12]}"
 
     def split(self, name: str) -> tuple[Images, Images]:
         """Images to train on, and images to measure on.
@@ -91,56 +88,36 @@ def _part(images: Labelled, places: IntArray) -> Labelled:
     return images.subset(torch.from_numpy(np.sort(places)))
 
 
-@dataclass(frozen=True, eq=False)
-class ImageExperiment:
+def image_experiment(
+    data: ImageData,
+    spectra: Mapping[str, Spectrum] | None = None,
+    folder: Path | None = None,
+    num_processes: int = 1,
+    log: Path | None = None,
+) -> TrainingRuns:
     """Training runs on images; settings are chosen by accuracy.
 
     The settings of a run are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``,
     ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, ``precision``, and the schedule's own (see
     ``make_schedule``).
 
-    Attributes:
+    Args:
         data: Images to train and measure on.
         spectra: Measured spectra, by the name that settings refer to.
         folder: Folder for checkpoints of unfinished runs; None keeps none.
-        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
         num_processes: Number of processes that share each run by splitting its batches.
         log: Folder for TensorBoard logs, with one folder per run; None writes nothing.
-        metric: Metric by which settings are chosen.
-        minimise: Whether smaller is better; False here.
     """
+    train_one = partial(_train_one, data, spectra or {}, log)
+    name = f"images/{data.name}"
+    return TrainingRuns(name, train_one, "accuracy", minimise=False, folder=folder, num_processes=num_processes)
 
-    data: ImageData
-    spectra: Mapping[str, Spectrum] = field(default_factory=dict)
-    folder: Path | None = None
-    num_threads: int = 1
-    num_processes: int = 1
-    log: Path | None = None
-    metric: str = "accuracy"
-    minimise: bool = False
 
-    @cached_property
-    def name(self) -> str:
-        """``images``, the name of the data and a hash of its pixels, so runs on other data are other runs."""
-        return f"images/{self.data.train.name}/{self.data.digest[:12]}"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train; a run that was killed resumes from its checkpoint."""
-        if self.num_processes > 1:
-            return [in_processes(self.num_processes, self.run_one, run) for run in batch]
-        return [self.run_one(run) for run in batch]
-
-    def run_one(self, run: Run) -> Outcome:
-        """Train one run, or this process's part of it."""
-        key = key_of(self.name, run)
-        log = None if self.log is None else self.log / key
-        with threads(self.num_threads), checkpoint_for(self.folder, key) as path:
-            _, trained = train_images(self.data, run.settings, run.seed, self.spectra, key, path, log)
-        return outcome_of(trained)
+def _train_one(
+    data: ImageData, spectra: Mapping[str, Spectrum], log: Path | None, run: Run, key: str, checkpoint: Path | None
+) -> Outcome:
+    own_log = None if log is None else log / key
+    return outcome_of(train_images(data, run.settings, run.seed, spectra, key, checkpoint, own_log)[1])
 
 
 def train_images(

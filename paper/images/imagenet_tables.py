@@ -13,7 +13,7 @@ from paper.engine.claims import ranked
 from paper.engine.request import Request
 from paper.engine.winners import Winner, find_winners
 from paper.images import paper
-from paper.images.experiment import ImageData, ImageExperiment
+from paper.images.experiment import ImageData, image_experiment
 from paper.images.report import REPORTED, ResultTable, image_page
 from paper.images.scales import SHRINKAGES, Grid, final_settings
 from paper.page import ResultsPage, epochs_text
@@ -26,33 +26,19 @@ METRICS = ("loss", "accuracy", "top5")
 
 @dataclass(frozen=True)
 class ImageNetScale:
-    """The size of the ImageNet experiments.
+    """The size of the ImageNet experiments."""
 
-    Attributes:
-        name: Name of the scale.
-        num_train: Number of training images, including those for validation; None for all.
-        num_validation: Number of training images that are held out to choose r.
-        num_test: Number of test images; None for all.
-        divisor: Divisor of the networks' widths.
-        crop: Size of the images, and the shorter side before the centre crop.
-        elastic_epochs: Budget of the table on Elastic Step Decay.
-        power_epochs: Budgets of the table on Cosine-power.
-        num_trials: Number of trials per row.
-        single_from: Budget in epochs from which Cosine-power has a single trial per row.
-        batch_size: Batch size of every run.
-    """
-
-    name: str
-    num_train: int | None
-    num_validation: int
-    num_test: int | None
-    divisor: int
-    crop: tuple[int, int]
-    elastic_epochs: int
-    power_epochs: tuple[int, ...]
-    num_trials: int
-    single_from: int
-    batch_size: int
+    name: str  # name of the scale
+    num_train: int | None  # number of training images, including those for validation; None for all
+    num_validation: int  # number of training images that are held out to choose r
+    num_test: int | None  # number of test images; None for all
+    divisor: int  # divisor of the networks' widths
+    crop: tuple[int, int]  # size of the images, and the shorter side before the centre crop
+    elastic_epochs: int  # budget of the table on Elastic Step Decay
+    power_epochs: tuple[int, ...]  # budgets of the table on Cosine-power
+    num_trials: int  # number of trials per row
+    single_from: int  # budget in epochs from which Cosine-power has a single trial per row
+    batch_size: int  # batch size of every run
 
 
 SCALES = {
@@ -116,7 +102,7 @@ def _base(scale: ImageNetScale, model: str, epochs: int) -> dict[str, Any]:
 
 
 def _winners(request: Request, data: ImageData, every: Mapping[str, Grid], num_trials: int) -> list[Winner]:
-    experiment = ImageExperiment(data, {}, request.checkpoints, num_processes=num_gpus(), log=request.tensorboard)
+    experiment = image_experiment(data, {}, request.checkpoints, num_processes=num_gpus(), log=request.tensorboard)
     return find_winners(experiment, every, SELECTION_SEEDS, range(num_trials), request, REPORTED, final_settings)
 
 

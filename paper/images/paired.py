@@ -14,9 +14,9 @@ from paper.engine.protocol import execute
 from paper.engine.request import Request
 from paper.engine.winners import find_winners, finished_winners
 from paper.images import paper
-from paper.images.experiment import ImageExperiment
+from paper.images.experiment import image_experiment
 from paper.images.paired_report import PairedTable
-from paper.images.recommendation import RecommendationExperiment, curve_name
+from paper.images.recommendation import curve_name, recommendation_experiment
 from paper.images.report import REPORTED, image_page
 from paper.images.scales import (
     SHRINKAGES,
@@ -143,7 +143,7 @@ def _recommended(setup: ImageSetup, name: str, spectrum: Spectrum) -> dict[float
     """The recommended schedule for each momentum, as points; empty if it is not finished."""
     request = setup.request
     run = Run({**_earlier_run(setup), "spectrum": name, "momenta": [0.0, MOMENTUM]}, SPECTRUM_SEED)
-    experiment = RecommendationExperiment(setup.few, spectrum, request.checkpoints)
+    experiment = recommendation_experiment(setup.few, spectrum, request.checkpoints)
     if request.part != "finished":
         execute(experiment, [run], request.store, request.workers, request.progress)
     (outcome,) = request.store.outcomes(experiment.name, [run])
@@ -156,7 +156,7 @@ def _table(
     setup: ImageSetup, epochs: int, momentum: float, grids: Mapping[str, Grid], spectra: Mapping[str, Spectrum]
 ) -> PairedTable:
     request, seeds = setup.request, range(setup.scale.num_trials)
-    experiment = ImageExperiment(setup.data, spectra, request.checkpoints, log=request.tensorboard)
+    experiment = image_experiment(setup.data, spectra, request.checkpoints, log=request.tensorboard)
     search = (experiment, grids, SELECTION_SEEDS, seeds, request, REPORTED, final_settings)
     if request.part != "finished":
         find_winners(*search)

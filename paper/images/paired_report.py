@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paper.engine.pairing import (
-    PairedDifference,
-    paired_difference,
-    pooled_deviation,
-    seeds_needed,
-    together_sentence,
-)
+from paper.engine.pairing import PairedDifference, paired_difference, pooled_deviation, seeds_needed, together_sentence
 from paper.engine.winners import Missing, Winner
 from paper.images import paper
 from paper.images.report import ResultTable
@@ -23,25 +17,15 @@ RESOLVED = 0.5  # percentage points
 
 @dataclass(frozen=True)
 class PairedTable:
-    """The winners at one budget and momentum, and the runs that are missing.
+    """The winners at one budget and momentum, and the runs that are missing."""
 
-    Attributes:
-        title: Name of the network.
-        epochs: Budget.
-        momentum: Momentum of all runs.
-        rates: Rates that every schedule was tried with.
-        winners: Winner of each complete grid, with its trials so far.
-        missing: What each incomplete schedule lacks.
-        published: Numbers that the paper prints for a schedule: training loss and accuracy.
-    """
-
-    title: str
-    epochs: int
-    momentum: float
-    rates: Sequence[float]
-    winners: Sequence[Winner]
-    missing: Sequence[Missing]
-    published: Mapping[str, Sequence[str]]
+    title: str  # name of the network
+    epochs: int  # budget
+    momentum: float  # momentum of all runs
+    rates: Sequence[float]  # rates that every schedule was tried with
+    winners: Sequence[Winner]  # winner of each complete grid, with its trials so far
+    missing: Sequence[Missing]  # what each incomplete schedule lacks
+    published: Mapping[str, Sequence[str]]  # numbers that the paper prints for a schedule: training loss and accuracy
 
     @property
     def heading(self) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +11,34 @@ from torch import nn
 
 from eigencurve import Spectrum, plan
 from eigencurve.hessian import estimate_noise, estimate_start
-from eigencurve.runs import Outcome, Run, key_of
-from paper.engine.protocol import one_by_one
+from eigencurve.runs import Outcome, Run
 from paper.images.experiment import ImageData, train_images
 from paper.images.spectra import operator_on
 from paper.models.registry import build
-from paper.training.checkpoint import checkpoint_for
-from paper.training.devices import threads
+from paper.training.runs import TrainingRuns
 from paper.training.schedules import points_of
 
 
-@dataclass(frozen=True, eq=False)
-class RecommendationExperiment:
+def recommendation_experiment(data: ImageData, spectrum: Spectrum, folder: Path | None = None) -> TrainingRuns:
     """Training runs that end with a measurement of noise and start, and the schedule that ``plan`` makes of both.
 
-    The settings are those of the run whose spectrum was measured (see :class:`SpectrumExperiment`), ``spectrum``, the
+    The settings are those of the run whose spectrum was measured (see :func:`spectrum_experiment`), ``spectrum``, the
     name of that spectrum, and ``momenta``. For each momentum, the curve of that name is the recommended schedule in
     pairs of (fraction of the run, share of the largest rate).
 
-    Attributes:
+    Args:
         data: Images to train and measure on.
         spectrum: Spectrum at the end of the same run, with signed eigenvalues.
         folder: Folder for checkpoints of unfinished runs; None keeps none.
-        num_threads: Number of threads per run.
-        metric: A metric of the outcomes; nothing is chosen by it.
-        minimise: Whether smaller is better.
     """
+    return TrainingRuns(f"recommendation/{data.name}", partial(_train_one, data, spectrum), "sigma2", True, folder)
 
-    data: ImageData
-    spectrum: Spectrum
-    folder: Path | None = None
-    num_threads: int = 1
-    metric: str = "sigma2"
-    minimise: bool = True
 
-    @cached_property
-    def name(self) -> str:
-        """``recommendation``, the name of the data and a hash of its pixels."""
-        return f"recommendation/{self.data.train.name}/{self.data.digest[:12]}"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train, measure and plan; a run that was killed resumes in its training."""
-        with threads(self.num_threads):
-            return [self._outcome(run) for run in batch]
-
-    def _outcome(self, run: Run) -> Outcome:
-        key = key_of(self.name, run)
-        with checkpoint_for(self.folder, key) as path:
-            model, trained = train_images(self.data, run.settings, run.seed, {}, key, path)
-            if trained.diverged:
-                return Outcome({"num_steps": trained.num_steps}, diverged=True)
-            return recommend(model, self.data, run.settings, run.seed, self.spectrum)
+def _train_one(data: ImageData, spectrum: Spectrum, run: Run, key: str, checkpoint: Path | None) -> Outcome:
+    model, trained = train_images(data, run.settings, run.seed, {}, key, checkpoint)
+    if trained.diverged:
+        return Outcome({"num_steps": trained.num_steps}, diverged=True)
+    return recommend(model, data, run.settings, run.seed, spectrum)
 
 
 def recommend(model: nn.Module, data: ImageData, settings: Mapping[str, Any], seed: int, spectrum: Spectrum) -> Outcome:

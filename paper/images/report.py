@@ -31,19 +31,12 @@ class PageTable(Protocol):
 
 @dataclass(frozen=True)
 class ResultTable:
-    """The winners for one network at one budget.
+    """The winners for one network at one budget."""
 
-    Attributes:
-        heading: Heading of the table.
-        winners: Winner of each schedule's grid.
-        published: Numbers that the paper prints for a schedule, one per metric.
-        metrics: Metrics to show.
-    """
-
-    heading: str
-    winners: Sequence[Winner]
-    published: Mapping[str, Sequence[str]]
-    metrics: Sequence[str] = ("loss", "accuracy")
+    heading: str  # heading of the table
+    winners: Sequence[Winner]  # winner of each schedule's grid
+    published: Mapping[str, Sequence[str]]  # numbers that the paper prints for a schedule, one per metric
+    metrics: Sequence[str] = ("loss", "accuracy")  # metrics to show
 
     def trials(self, metric: str) -> dict[str, Trials]:
         """Trials of one metric, by schedule."""

@@ -23,82 +23,49 @@ TITLES = {"resnet18": "ResNet-18", "googlenet": "GoogLeNet", "vgg16": "VGG16"}
 
 
 class Sizes(NamedTuple):
-    """Numbers of images.
+    """Numbers of images."""
 
-    Attributes:
-        train: Number of training images, including those for validation; None for all.
-        validation: Number of training images that are held out to choose settings.
-        test: Number of test images; None for all.
-    """
-
-    train: int | None
-    validation: int
-    test: int | None
+    train: int | None  # number of training images, including those for validation; None for all
+    validation: int  # number of training images that are held out to choose settings
+    test: int | None  # number of test images; None for all
 
 
 @dataclass(frozen=True)
 class SpectrumScale:
-    """How spectra are measured.
+    """How spectra are measured."""
 
-    Attributes:
-        divisors: Divisor of each network's widths.
-        training: For each network, the number of epochs (momentum 0.9, initial rate 0.1) and the epochs at which the
-            rate is divided by 10.
-        num_images: Number of images on which the Hessian is taken.
-        num_products: Largest number of Hessian products.
-        settle: Tolerance at which ``estimate_spectrum`` stops early.
-        microbatch: Largest number of images in memory at a time; None for all.
-    """
-
-    divisors: Mapping[str, int]
+    divisors: Mapping[str, int]  # divisor of each network's widths
+    # For each network, the number of epochs (momentum 0.9, initial rate 0.1) and the epochs at which the rate is
+    # divided by 10.
     training: Mapping[str, tuple[int, tuple[int, ...]]]
-    num_images: int
-    num_products: int
-    settle: float | None
-    microbatch: int | None = None
+    num_images: int  # number of images on which the Hessian is taken
+    num_products: int  # largest number of Hessian products
+    settle: float | None  # tolerance at which ``estimate_spectrum`` stops early
+    microbatch: int | None = None  # largest number of images in memory at a time; None for all
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The size of the CIFAR experiments.
+    """The size of the CIFAR experiments."""
 
-    Attributes:
-        name: Name of the scale.
-        images: Numbers of images.
-        divisors: Divisor of each network's widths.
-        epochs: Budgets.
-        ema_epochs: Budget of the comparison with averaged weights.
-        num_trials: Number of fresh trials of each winner.
-        evaluate_every: Number of epochs between evaluations.
-        spectrum: How spectra are measured.
-        few_images: Numbers of images for measuring and for reusing spectra.
-        num_tries: Number of settings to try, the same for every schedule; None for the paper's whole grids.
-        networks: Networks of the tables with all schedules.
-        reuse_networks: Networks that are trained with ResNet-18's spectrum.
-        reuse_schedules: Schedules of the table on reuse; empty for all.
-        unshrunk: Settings that differ for the spectrum of a ResNet-18 of full width.
-        batch_size: Batch size of every run.
-        weight_decay: Weight decay of every run, and of the schedules made from spectra.
-        precision: Precision of the training (see :class:`TrainingSettings`).
-    """
-
-    name: str
-    images: Sizes
-    divisors: Mapping[str, int]
-    epochs: tuple[int, ...]
-    ema_epochs: int
-    num_trials: int
-    evaluate_every: int
-    spectrum: SpectrumScale
-    few_images: Sizes
-    num_tries: int | None
-    networks: tuple[str, ...] = NETWORKS
-    reuse_networks: tuple[str, ...] = NETWORKS[1:]
-    reuse_schedules: tuple[str, ...] = ()
+    name: str  # name of the scale
+    images: Sizes  # numbers of images
+    divisors: Mapping[str, int]  # divisor of each network's widths
+    epochs: tuple[int, ...]  # budgets
+    ema_epochs: int  # budget of the comparison with averaged weights
+    num_trials: int  # number of fresh trials of each winner
+    evaluate_every: int  # number of epochs between evaluations
+    spectrum: SpectrumScale  # how spectra are measured
+    few_images: Sizes  # numbers of images for measuring and for reusing spectra
+    num_tries: int | None  # number of settings to try, the same for every schedule; None for the paper's whole grids
+    networks: tuple[str, ...] = NETWORKS  # networks of the tables with all schedules
+    reuse_networks: tuple[str, ...] = NETWORKS[1:]  # networks that are trained with ResNet-18's spectrum
+    reuse_schedules: tuple[str, ...] = ()  # schedules of the table on reuse; empty for all
+    # Settings that differ for the spectrum of a ResNet-18 of full width.
     unshrunk: Mapping[str, Any] = field(default_factory=lambda: {"divisor": 1})
-    batch_size: int = 128
-    weight_decay: float = 5e-4
-    precision: str = "auto"
+    batch_size: int = 128  # batch size of every run
+    weight_decay: float = 5e-4  # weight decay of every run, and of the schedules made from spectra
+    precision: str = "auto"  # precision of the training (see TrainingSettings)
 
 
 _ALL = Sizes(None, 5_000, None)

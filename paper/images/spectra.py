@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,53 +15,30 @@ from torch.nn import functional as F
 
 from eigencurve import Spectrum
 from eigencurve.hessian import HessianOperator, SpectrumEstimate, estimate_spectrum
-from eigencurve.runs import Outcome, Run, key_of
-from paper.engine.protocol import one_by_one
+from eigencurve.runs import Outcome, Run
 from paper.images.experiment import ImageData, train_images
 from paper.images.task import best_layout
-from paper.training.checkpoint import checkpoint_for
-from paper.training.devices import threads
+from paper.training.runs import TrainingRuns
 
 
-@dataclass(frozen=True, eq=False)
-class SpectrumExperiment:
-    """Training runs that end with an estimate of the spectrum.
+def spectrum_experiment(data: ImageData, folder: Path | None = None) -> TrainingRuns:
+    """Training runs that end with an estimate of the spectrum; a killed run resumes in either part.
 
     The settings are those of a training run, and ``num_images``, ``num_products``, ``settle``, ``microbatch`` and
     ``schedule_steps`` of the estimate. The curve of an outcome is the sharpened spectrum as pairs of (signed
     eigenvalue, weight). ``curves`` holds the Lanczos tridiagonal that it was computed from, and the octaves of
     |λ| + weight decay with their errors.
     """
+    return TrainingRuns(f"spectra/{data.name}", partial(_train_and_estimate, data), "accuracy", False, folder)
 
-    data: ImageData
-    folder: Path | None = None
-    num_threads: int = 1
-    metric: str = "accuracy"
-    minimise: bool = False
 
-    @cached_property
-    def name(self) -> str:
-        """``spectra``, the name of the data and a hash of its pixels."""
-        return f"spectra/{self.data.train.name}/{self.data.digest[:12]}"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train and estimate; a run that was killed resumes in either part."""
-        with threads(self.num_threads):
-            return [self._outcome(run) for run in batch]
-
-    def _outcome(self, run: Run) -> Outcome:
-        key = key_of(self.name, run)
-        with checkpoint_for(self.folder, key) as path:
-            model, trained = train_images(self.data, run.settings, run.seed, {}, key, path)
-            if trained.diverged:
-                return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
-            vectors = None if path is None else path.with_suffix(".npz")
-            estimate = estimate_on(model, self.data, run.settings, run.seed, vectors)
-        return _outcome(estimate, trained.last, trained.history)
+def _train_and_estimate(data: ImageData, run: Run, key: str, checkpoint: Path | None) -> Outcome:
+    model, trained = train_images(data, run.settings, run.seed, {}, key, checkpoint)
+    if trained.diverged:
+        return Outcome({"num_steps": trained.num_steps}, diverged=True, curves=trained.history)
+    vectors = None if checkpoint is None else checkpoint.with_suffix(".npz")
+    estimate = estimate_on(model, data, run.settings, run.seed, vectors)
+    return _outcome(estimate, trained.last, trained.history)
 
 
 def estimate_on(

@@ -15,7 +15,7 @@ from paper.engine.protocol import execute
 from paper.engine.request import Request
 from paper.engine.winners import Winner, find_winners
 from paper.images import paper
-from paper.images.experiment import ImageData, ImageExperiment
+from paper.images.experiment import ImageData, image_experiment
 from paper.images.report import REPORTED, ResultTable, image_page
 from paper.images.scales import (
     NETWORKS,
@@ -31,7 +31,7 @@ from paper.images.scales import (
     spectrum_settings,
     three_steps_grid,
 )
-from paper.images.spectra import SpectrumExperiment, spectrum_name, spectrum_of
+from paper.images.spectra import spectrum_experiment, spectrum_name, spectrum_of
 from paper.images.spectra_report import MeasuredSpectrum, spectra_page
 from paper.page import ResultsPage, epochs_text
 from paper.training.settings import PRECISION_WORDS
@@ -42,31 +42,23 @@ SPECTRUM_SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class ImageSetup:
-    """What all tables share.
+    """What all tables share."""
 
-    Attributes:
-        data: Images to train on.
-        few: Images to measure and to reuse spectra on; perhaps fewer.
-        scale: Size of the experiments.
-        request: Store, workers and progress.
-        published: Whether the images are the published files, byte for byte.
-    """
-
-    data: ImageData
-    few: ImageData
-    scale: Scale
-    request: Request
-    published: bool = True
+    data: ImageData  # images to train on
+    few: ImageData  # images to measure and to reuse spectra on; perhaps fewer
+    scale: Scale  # size of the experiments
+    request: Request  # store, workers and progress
+    published: bool = True  # whether the images are the published files, byte for byte
 
     def measure(self, every: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """Train networks with these settings and measure their spectra, unless the store already has them."""
-        experiment = SpectrumExperiment(self.few, self.request.checkpoints)
+        experiment = spectrum_experiment(self.few, self.request.checkpoints)
         runs = [Run(settings, SPECTRUM_SEED) for settings in every]
         return execute(experiment, runs, self.request.store, self.request.workers, self.request.progress)
 
     def is_measured(self, settings: Mapping[str, Any]) -> bool:
         """Whether the store has the spectrum of a run with these settings."""
-        experiment = SpectrumExperiment(self.few, self.request.checkpoints)
+        experiment = spectrum_experiment(self.few, self.request.checkpoints)
         return None not in self.request.store.outcomes(experiment.name, [Run(settings, SPECTRUM_SEED)])
 
     def spectra(self, networks: Sequence[str]) -> dict[str, tuple[str, Spectrum]]:
@@ -81,7 +73,7 @@ class ImageSetup:
     def winners(self, grids_of: Mapping[str, Grid], spectra: Mapping[str, Spectrum]) -> list[Winner]:
         """Choose the winner of each grid on the validation images, and run its trials on all training images."""
         request, fresh = self.request, range(self.scale.num_trials)
-        experiment = ImageExperiment(self.data, spectra, request.checkpoints, log=request.tensorboard)
+        experiment = image_experiment(self.data, spectra, request.checkpoints, log=request.tensorboard)
         return find_winners(experiment, grids_of, SELECTION_SEEDS, fresh, request, REPORTED, final_settings)
 
     @property

@@ -64,17 +64,11 @@ class CifarImages:
 
 @dataclass(frozen=True, eq=False)
 class ImageNetImages:
-    """Images in files, decoded ahead of the training; random crops for training, centre crops otherwise.
+    """Images in files, decoded ahead of the training; random crops for training, centre crops otherwise."""
 
-    Attributes:
-        images: Image files.
-        size: Size of the crop in pixels.
-        shorter: Shorter side of the image before the centre crop.
-    """
-
-    images: ImageFolder
-    size: int = CROP
-    shorter: int = SHORTER_SIDE
+    images: ImageFolder  # image files
+    size: int = CROP  # size of the crop in pixels
+    shorter: int = SHORTER_SIDE  # shorter side of the image before the centre crop
 
     def __len__(self) -> int:
         return len(self.images)
@@ -94,23 +88,14 @@ class ImageNetImages:
 
 @dataclass(frozen=True, eq=False)
 class ImageTask:
-    """Classify images: train on some, measure on others.
+    """Classify images: train on some, measure on others."""
 
-    Attributes:
-        train: Training images.
-        test: Images to measure on.
-        batch_size: Batch size of all processes together; the last batch of an epoch may be smaller.
-        seed: Seed of the order of examples and of their augmentation.
-        device: Device for the batches.
-        layout: Memory layout of the batches.
-    """
-
-    train: Images
-    test: Images
-    batch_size: int
-    seed: int
-    device: torch.device = CPU
-    layout: torch.memory_format = torch.contiguous_format
+    train: Images  # training images
+    test: Images  # images to measure on
+    batch_size: int  # batch size of all processes together; the last batch of an epoch may be smaller
+    seed: int  # seed of the order of examples and of their augmentation
+    device: torch.device = CPU  # device for the batches
+    layout: torch.memory_format = torch.contiguous_format  # memory layout of the batches
 
     @property
     def steps_per_epoch(self) -> int:

@@ -3,67 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eigencurve import Schedule, hold_then_decay
-from eigencurve.runs import Outcome, Run, key_of
+from eigencurve.runs import Outcome, Run
 from paper.data.ptb import Corpus
-from paper.engine.protocol import one_by_one
 from paper.language.task import LanguageTask
 from paper.models.lstm import LanguageModel, lstm
 from paper.models.seeding import drawn_from
-from paper.training.checkpoint import checkpoint_for
-from paper.training.devices import own_device, threads
+from paper.training.devices import own_device
 from paper.training.loop import Trained, train
+from paper.training.runs import TrainingRuns
 from paper.training.schedules import make_schedule
 from paper.training.settings import TrainingSettings
 
 
-@dataclass(frozen=True, eq=False)
-class LanguageExperiment:
+def language_experiment(corpus: Corpus, folder: Path | None = None) -> TrainingRuns:
     """Training runs on a text; settings are chosen by the perplexity on the validation text.
 
     The settings of a run are the network's (``divisor`` of its width, ``dropout``, ``initial``), ``epochs``,
     ``batch_size``, ``unroll``, ``max_norm`` of the gradient, ``measured_rows``, ``evaluate_every``, and the schedule's
     own.
 
-    Attributes:
+    Args:
         corpus: Texts to train and measure on.
         folder: Folder for checkpoints of unfinished runs; None keeps none.
-        num_threads: Number of threads per run. Results are bit-identical for the same number of threads.
-        metric: Metric by which settings are chosen.
-        minimise: Whether smaller is better; True here.
     """
+    name = f"language/{corpus.name}/{corpus.digest[:12]}"
+    return TrainingRuns(name, partial(_train_one, corpus), "valid", minimise=True, folder=folder)
 
-    corpus: Corpus
-    folder: Path | None = None
-    num_threads: int = 1
-    metric: str = "valid"
-    minimise: bool = True
 
-    @cached_property
-    def name(self) -> str:
-        """``language``, the name of the corpus and a hash of its words, so runs on other texts are other runs."""
-        return f"language/{self.corpus.name}/{self.corpus.digest[:12]}"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every run by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Train; a run that was killed resumes from its checkpoint."""
-        with threads(self.num_threads):
-            return [self._outcome(run) for run in batch]
-
-    def _outcome(self, run: Run) -> Outcome:
-        key = key_of(self.name, run)
-        with checkpoint_for(self.folder, key) as path:
-            _, trained = train_language(self.corpus, run.settings, run.seed, key, path)
-        return outcome_of(trained, run.settings["unroll"], len(self.corpus.vocabulary))
+def _train_one(corpus: Corpus, run: Run, key: str, checkpoint: Path | None) -> Outcome:
+    _, trained = train_language(corpus, run.settings, run.seed, key, checkpoint)
+    return outcome_of(trained, run.settings["unroll"], len(corpus.vocabulary))
 
 
 def train_language(

@@ -23,40 +23,23 @@ BASELINE_EPOCHS, BASELINE_HOLD, BASELINE_FACTOR = 30, 14, 1.15
 
 @dataclass(frozen=True)
 class LanguageScale:
-    """The network, the training, and what is searched.
+    """The network, the training, and what is searched."""
 
-    Attributes:
-        name: Name of the scale.
-        full_text: Whether to train on the whole Penn Treebank; otherwise on its validation text.
-        least: Smallest number of occurrences of a word in the vocabulary of the small text.
-        divisor: Divisor of the width 1,500.
-        dropout: Dropout rate of the non-recurrent connections.
-        initial: Largest absolute value of an initial weight.
-        epochs: Number of epochs of every run.
-        num_trials: Number of fresh trials of each winner.
-        evaluate_every: Number of epochs between measurements.
-        measured_rows: Number of rows that the measured texts are cut into.
-        full_grids: Whether to search the paper's whole grids; otherwise every schedule has the same number of tries.
-        batch_size: Number of rows of the training text.
-        unroll: Number of words per window.
-        max_norm: Largest norm of the gradient.
-        selection_seeds: Seeds on which settings are chosen; several if small networks learn with some seeds only.
-    """
-
-    name: str
-    full_text: bool
-    least: int
-    divisor: int
-    dropout: float
-    initial: float
-    epochs: int
-    num_trials: int
-    evaluate_every: int
-    measured_rows: int
-    full_grids: bool
-    batch_size: int = 20
-    unroll: int = 35
-    max_norm: float = 10.0
+    name: str  # name of the scale
+    full_text: bool  # whether to train on the whole Penn Treebank; otherwise on its validation text
+    least: int  # smallest number of occurrences of a word in the vocabulary of the small text
+    divisor: int  # divisor of the width 1,500
+    dropout: float  # dropout rate of the non-recurrent connections
+    initial: float  # largest absolute value of an initial weight
+    epochs: int  # number of epochs of every run
+    num_trials: int  # number of fresh trials of each winner
+    evaluate_every: int  # number of epochs between measurements
+    measured_rows: int  # number of rows that the measured texts are cut into
+    full_grids: bool  # whether to search the paper's whole grids; otherwise every schedule has the same number of tries
+    batch_size: int = 20  # number of rows of the training text
+    unroll: int = 35  # number of words per window
+    max_norm: float = 10.0  # largest norm of the gradient
+    # Seeds on which settings are chosen; several if small networks learn with some seeds only.
     selection_seeds: tuple[int, ...] = (100,)
 
 

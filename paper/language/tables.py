@@ -8,7 +8,7 @@ from paper.data.folder import require_folder
 from paper.data.ptb import Corpus, load_ptb, load_small_ptb
 from paper.engine.request import Request
 from paper.engine.winners import find_winners
-from paper.language.experiment import LanguageExperiment
+from paper.language.experiment import language_experiment
 from paper.language.report import REPORTED, language_page
 from paper.language.scales import LanguageScale, grids, scale_named
 from paper.page import ResultsPage
@@ -18,7 +18,7 @@ def make(request: Request) -> ResultsPage:
     """Five schedules, each with its grid, and trials of the winners."""
     scale = scale_named(request.scale)
     corpus = find_corpus(request.data, scale)
-    experiment = LanguageExperiment(corpus, request.checkpoints)
+    experiment = language_experiment(corpus, request.checkpoints)
     fresh = range(1, scale.num_trials + 1)
     winners = find_winners(experiment, grids(scale), scale.selection_seeds, fresh, request, REPORTED)
     return language_page(corpus, scale, winners, fresh)

@@ -24,15 +24,10 @@ EXPLOSION = 1e3
 
 @dataclass(frozen=True, eq=False)
 class PredictedRuns:
-    """Runs of a problem; the settings are the name of the ``start`` and the ``schedule`` as a plain dictionary.
+    """Runs of a problem; the settings are the name of the ``start`` and the ``schedule`` as a plain dictionary."""
 
-    Attributes:
-        problem: The problem.
-        seeds_together: Number of seeds that run at once.
-    """
-
-    problem: Problem
-    seeds_together: int
+    problem: Problem  # the problem
+    seeds_together: int  # number of seeds that run at once
     metric: str = "excess"
     minimise: bool = True
 
@@ -69,17 +64,11 @@ class PredictedRuns:
 
 @dataclass(frozen=True, eq=False)
 class ExactExpectations:
-    """Exact expectations of ridge regression; the settings are ``schedule`` and ``batch_size``, the seed is not used.
+    """Exact expectations of ridge regression; settings are ``schedule`` and ``batch_size``, the seed is not used."""
 
-    Attributes:
-        problem: Ridge regression.
-        digest: Hash of the problem.
-        start: Initial weights.
-    """
-
-    problem: RidgeProblem
-    digest: str
-    start: Array
+    problem: RidgeProblem  # ridge regression
+    digest: str  # hash of the problem
+    start: Array  # initial weights
     metric: str = "excess"
     minimise: bool = True
 

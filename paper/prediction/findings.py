@@ -14,29 +14,17 @@ from paper.prediction.scales import Pair
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """The runs from one start, and what each local quadratic predicts for them.
+    """The runs from one start, and what each local quadratic predicts for them."""
 
-    Attributes:
-        start: Name of the start.
-        excess: Excess loss of the start.
-        top: Largest eigenvalue of the Hessian at the start, weight decay included.
-        noise: Noise level σ² of a batch at the start, one for all octaves.
-        pairs: Schedules with their rates.
-        marks: Numbers of steps at which losses are known.
-        measured: Mean excess loss of the runs, one row per pair, one column per mark; infinite if a run diverged.
-        error: Standard error of ``measured``.
-        predicted: Predicted excess losses in the same shape, by name of the local quadratic.
-    """
-
-    start: str
-    excess: float
-    top: float
-    noise: float
-    pairs: Sequence[Pair]
-    marks: IntArray
-    measured: Array
-    error: Array
-    predicted: Mapping[str, Array]
+    start: str  # name of the start
+    excess: float  # excess loss of the start
+    top: float  # largest eigenvalue of the Hessian at the start, weight decay included
+    noise: float  # noise level σ² of a batch at the start, one for all octaves
+    pairs: Sequence[Pair]  # schedules with their rates
+    marks: IntArray  # numbers of steps at which losses are known
+    measured: Array  # mean excess loss of the runs, one row per pair, one column per mark; infinite if a run diverged
+    error: Array  # standard error of ``measured``
+    predicted: Mapping[str, Array]  # predicted excess losses in the same shape, by name of the local quadratic
 
     def at_rate(self, rate: float) -> list[int]:
         """Positions of the pairs with that rate."""

@@ -30,17 +30,11 @@ SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class LocalQuadratic:
-    """A noisy quadratic that stands for a problem.
+    """A noisy quadratic that stands for a problem."""
 
-    Attributes:
-        quadratic: The noisy quadratic.
-        dim: Number of parameters, by which a loss per dimension is multiplied.
-        floor: Excess loss of the quadratic's minimum over the ``end`` of the problem.
-    """
-
-    quadratic: NoisyQuadratic
-    dim: int
-    floor: float = 0.0
+    quadratic: NoisyQuadratic  # the noisy quadratic
+    dim: int  # number of parameters, by which a loss per dimension is multiplied
+    floor: float = 0.0  # excess loss of the quadratic's minimum over the ``end`` of the problem
 
     def curve(self, schedule: Schedule, marks: IntArray) -> Array:
         """Predicted excess loss over the problem's ``end`` after each number of steps; infinite if it diverges."""
@@ -53,19 +47,12 @@ class LocalQuadratic:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPoint:
-    """Spectrum and gradient noise of a problem at one point.
+    """Spectrum and gradient noise of a problem at one point."""
 
-    Attributes:
-        operator: Hessian of the mean loss there.
-        estimate: Its measured spectrum.
-        noise: The measured noise.
-        num_steps: Number of Lanczos steps for a start.
-    """
-
-    operator: HessianOperator
-    estimate: SpectrumEstimate
-    noise: NoiseEstimate
-    num_steps: int
+    operator: HessianOperator  # Hessian of the mean loss there
+    estimate: SpectrumEstimate  # its measured spectrum
+    noise: NoiseEstimate  # the measured noise
+    num_steps: int  # number of Lanczos steps for a start
 
     @property
     def prepared(self) -> Spectrum:
@@ -75,17 +62,11 @@ class MeasuredPoint:
 
 @dataclass(frozen=True, eq=False)
 class DensePoint:
-    """The eigenpairs of a dense Hessian, and the gradient noise along its eigenvectors.
+    """The eigenpairs of a dense Hessian, and the gradient noise along its eigenvectors."""
 
-    Attributes:
-        eigenvalues: Eigenvalues λ_j of H, weight decay included, in ascending order.
-        vectors: Eigenvectors u_j as columns.
-        variances: Variance of one example's gradient along each eigenvector, u_j·C u_j.
-    """
-
-    eigenvalues: Array
-    vectors: Array
-    variances: Array
+    eigenvalues: Array  # eigenvalues λ_j of H, weight decay included, in ascending order
+    vectors: Array  # eigenvectors u_j as columns
+    variances: Array  # variance of one example's gradient along each eigenvector, u_j·C u_j
 
 
 def measure_point(problem: Problem, weights: Tensor, plan: Plan, folder: Path, progress: bool) -> MeasuredPoint:

@@ -33,17 +33,11 @@ SEED = 0
 
 @dataclass(frozen=True)
 class NetworkSize:
-    """Size of the network problem.
+    """Size of the network problem."""
 
-    Attributes:
-        num_images: Number of training images; None uses all.
-        hidden: Widths of the hidden layers.
-        earlier_steps: Number of steps of the earlier run.
-    """
-
-    num_images: int | None = None
-    hidden: Sequence[int] = HIDDEN
-    earlier_steps: int = 2000
+    num_images: int | None = None  # number of training images; None uses all
+    hidden: Sequence[int] = HIDDEN  # widths of the hidden layers
+    earlier_steps: int = 2000  # number of steps of the earlier run
 
 
 def network(data: Path | None, size: NetworkSize, folder: Path) -> Problem:

@@ -24,33 +24,20 @@ class Problem:
     r"""Training of a model by SGD on independently drawn examples.
 
     .. math:: f(w) = \frac1n\sum_i \ell_i(w) + \tfrac12\,\text{weight decay}\,\|w\|^2
-
-    Attributes:
-        name: Name in the store and in file names.
-        title: Name on the page.
-        model: Model; its own weights are not used.
-        loss_fn: Mean loss of a batch, without weight decay.
-        inputs: Inputs of all examples.
-        labels: Labels of all examples.
-        weight_decay: Weight decay.
-        batch_size: Number of examples per step.
-        end: Flat weights of the minimum, or of the end of an earlier run.
-        starts: Flat weights that runs start from, by name; the first is the usual start.
-        is_minimum: Whether ``end`` is a minimum.
-        ridge: The same problem for the compiled SGD of ridge regression, if it is one.
     """
 
-    name: str
-    title: str
-    model: nn.Module
-    loss_fn: Loss
-    inputs: Tensor
-    labels: Tensor
-    weight_decay: float
-    batch_size: int
-    end: Tensor
-    starts: Mapping[str, Tensor]
-    is_minimum: bool = True
+    name: str  # name in the store and in file names
+    title: str  # name on the page
+    model: nn.Module  # model; its own weights are not used
+    loss_fn: Loss  # mean loss of a batch, without weight decay
+    inputs: Tensor  # inputs of all examples
+    labels: Tensor  # labels of all examples
+    weight_decay: float  # weight decay
+    batch_size: int  # number of examples per step
+    end: Tensor  # flat weights of the minimum, or of the end of an earlier run
+    starts: Mapping[str, Tensor]  # flat weights that runs start from, by name; the first is the usual start
+    is_minimum: bool = True  # whether ``end`` is a minimum
+    # The same problem for the compiled SGD of ridge regression, if it is one.
     ridge: RidgeProblem | None = field(default=None, repr=False)
 
     @property

@@ -8,24 +8,10 @@ import numpy as np
 
 from paper.arrays import Array
 from paper.page import markdown_table
-from paper.prediction.findings import (
-    Finding,
-    best_place,
-    chosen_place,
-    rank_correlation,
-    typical_factor,
-)
+from paper.prediction.findings import Finding, best_place, chosen_place, rank_correlation, typical_factor
 from paper.prediction.plots import LIMITS, file_name
 from paper.prediction.scales import KINDS
-from paper.prediction.study import (
-    DENSE,
-    END,
-    START,
-    NoiseEffect,
-    ProblemFindings,
-    knows_minimum,
-    ratios,
-)
+from paper.prediction.study import DENSE, END, START, NoiseEffect, ProblemFindings, knows_minimum, ratios
 
 INTRODUCTION = """How well does a measured `NoisyQuadratic` predict real training? Each problem below is trained by \
 SGD without momentum, with examples drawn independently at every step, under five schedules (constant, cosine, \

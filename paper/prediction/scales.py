@@ -15,60 +15,37 @@ KINDS = ("constant", "cosine", "linear", "wsd", "eigencurve")
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of one problem.
+    """The runs of one problem."""
 
-    Attributes:
-        total_steps: Number of steps T of every run; for ridge regression, a multiple of the number of rows.
-        rates: Initial rates that every schedule is run with.
-        shown_rate: The one that is shown in detail.
-        num_seeds: Number of runs that are averaged.
-        seeds_together: Number of seeds that run at once.
-        num_samples: Number of sign vectors that the noise is measured with. Octaves of a small problem have few
-            eigenvalues, so they need more of them.
-        num_products: Number of Hessian products for a spectrum.
-        num_steps: Number of Lanczos steps for the noise and for the start.
-    """
-
-    total_steps: int
-    rates: tuple[float, ...]
-    shown_rate: float
-    num_seeds: int
-    seeds_together: int
+    total_steps: int  # number of steps T of every run; for ridge regression, a multiple of the number of rows
+    rates: tuple[float, ...]  # initial rates that every schedule is run with
+    shown_rate: float  # the one that is shown in detail
+    num_seeds: int  # number of runs that are averaged
+    seeds_together: int  # number of seeds that run at once
+    # Number of sign vectors that the noise is measured with. Octaves of a small problem have few eigenvalues, so they
+    # need more of them.
     num_samples: int = 8
-    num_products: int = 100
-    num_steps: int = 60
+    num_products: int = 100  # number of Hessian products for a spectrum
+    num_steps: int = 60  # number of Lanczos steps for the noise and for the start
 
 
 @dataclass(frozen=True)
 class PredictionScale:
-    """Size of the whole study.
+    """Size of the whole study."""
 
-    Attributes:
-        plans: Plan of each problem, by name.
-        num_rows: Number of rows of a4a; None uses all.
-        num_images: Number of images for the last layer; None uses all.
-        network: Size of the network.
-    """
-
-    plans: Mapping[str, Plan]
-    num_rows: int | None = None
-    num_images: int | None = None
-    network: NetworkSize = field(default_factory=NetworkSize)
+    plans: Mapping[str, Plan]  # plan of each problem, by name
+    num_rows: int | None = None  # number of rows of a4a; None uses all
+    num_images: int | None = None  # number of images for the last layer; None uses all
+    network: NetworkSize = field(default_factory=NetworkSize)  # size of the network
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A schedule at a rate.
+    """A schedule at a rate."""
 
-    Attributes:
-        kind: Kind of the schedule.
-        rate: Its initial rate.
-        schedule: The schedule.
-    """
-
-    kind: str
-    rate: float
-    schedule: Schedule
+    kind: str  # kind of the schedule
+    rate: float  # its initial rate
+    schedule: Schedule  # the schedule
 
 
 FULL = PredictionScale({

@@ -43,38 +43,23 @@ LARGER_BATCHES = (8, 64)
 
 @dataclass(frozen=True, eq=False)
 class ProblemFindings:
-    """All findings of one problem.
+    """All findings of one problem."""
 
-    Attributes:
-        problem: The problem.
-        plan: How it was run.
-        end: Measured spectrum and noise at its end.
-        dense: The same from dense matrices, if the problem is small enough.
-        findings: A finding for each start, the usual start first.
-    """
-
-    problem: Problem
-    plan: Plan
-    end: MeasuredPoint
-    dense: DensePoint | None
-    findings: tuple[Finding, ...]
+    problem: Problem  # the problem
+    plan: Plan  # how it was run
+    end: MeasuredPoint  # measured spectrum and noise at its end
+    dense: DensePoint | None  # the same from dense matrices, if the problem is small enough
+    findings: tuple[Finding, ...]  # a finding for each start, the usual start first
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseEffect:
-    """What noise that depends on the weights does to one schedule of ridge regression.
+    """What noise that depends on the weights does to one schedule of ridge regression."""
 
-    Attributes:
-        pair: The schedule.
-        batch_size: Number of rows per step.
-        quadratic: Expected final excess loss of the noisy quadratic with dense matrices.
-        curve: The exact expectation at every mark.
-    """
-
-    pair: Pair
-    batch_size: int
-    quadratic: float
-    curve: Array
+    pair: Pair  # the schedule
+    batch_size: int  # number of rows per step
+    quadratic: float  # expected final excess loss of the noisy quadratic with dense matrices
+    curve: Array  # the exact expectation at every mark
 
     @property
     def exact(self) -> float:

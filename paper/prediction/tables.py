@@ -10,13 +10,7 @@ from paper.prediction.findings import rank_correlation, typical_factor
 from paper.prediction.plots import figures
 from paper.prediction.report import text
 from paper.prediction.scales import scale_named
-from paper.prediction.study import (
-    ProblemFindings,
-    noise_effects,
-    problem_makers,
-    ratios,
-    study_problem,
-)
+from paper.prediction.study import ProblemFindings, noise_effects, problem_makers, ratios, study_problem
 from paper.training.devices import threads
 
 

@@ -15,19 +15,12 @@ from paper.ridge.experiment import RidgeExperiment, make_schedule
 
 @dataclass(frozen=True)
 class SamplingRow:
-    """Mean gaps at one initial rate.
+    """Mean gaps at one initial rate."""
 
-    Attributes:
-        lr: Initial learning rate.
-        reshuffled: Mean gap with rows reshuffled every epoch.
-        independent: Mean gap with a row drawn independently at each step.
-        expected: Expected gap with independent rows, from the exact recursion.
-    """
-
-    lr: float
-    reshuffled: float
-    independent: float
-    expected: float
+    lr: float  # initial learning rate
+    reshuffled: float  # mean gap with rows reshuffled every epoch
+    independent: float  # mean gap with a row drawn independently at each step
+    expected: float  # expected gap with independent rows, from the exact recursion
 
     @property
     def gaps(self) -> tuple[float, float, float]:
@@ -37,17 +30,11 @@ class SamplingRow:
 
 @dataclass(frozen=True)
 class SamplingCheck:
-    """The check at one budget.
+    """The check at one budget."""
 
-    Attributes:
-        epochs: Number of epochs.
-        rows: Gaps at each initial rate.
-        certificate: Lower bound on the expected gap of any schedule with independent rows.
-    """
-
-    epochs: int
-    rows: Sequence[SamplingRow]
-    certificate: float
+    epochs: int  # number of epochs
+    rows: Sequence[SamplingRow]  # gaps at each initial rate
+    certificate: float  # lower bound on the expected gap of any schedule with independent rows
 
 
 def check_sampling(

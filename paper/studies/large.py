@@ -30,25 +30,15 @@ SIZES = ((128, 16, 2, 2), (256, 48, 3, 4), (1024, 128, 4, 4), (8192, 320, 6, 5),
 
 @dataclass(frozen=True)
 class SizeResult:
-    """What an estimate of one model took.
+    """What an estimate of one model took."""
 
-    Attributes:
-        dim: Number of parameters.
-        product_seconds: CPU time of one product.
-        other_seconds: CPU time of the rest of a step, mostly orthogonalisation.
-        vector_bytes: Size of all vectors of the run.
-        before_bytes: Peak memory of the process after the first product, before the run.
-        peak_bytes: Peak memory of the process in the end.
-        largest: Largest eigenvalue found.
-    """
-
-    dim: int
-    product_seconds: float
-    other_seconds: float
-    vector_bytes: int
-    before_bytes: int
-    peak_bytes: int
-    largest: float
+    dim: int  # number of parameters
+    product_seconds: float  # CPU time of one product
+    other_seconds: float  # CPU time of the rest of a step, mostly orthogonalisation
+    vector_bytes: int  # size of all vectors of the run
+    before_bytes: int  # peak memory of the process after the first product, before the run
+    peak_bytes: int  # peak memory of the process in the end
+    largest: float  # largest eigenvalue found
 
 
 class Timed:

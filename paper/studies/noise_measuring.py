@@ -33,21 +33,13 @@ MICROBATCH = 128
 
 @dataclass(frozen=True)
 class Measuring:
-    """How to measure a network at one moment.
+    """How to measure a network at one moment."""
 
-    Attributes:
-        moment: One of ``MOMENTS``.
-        num_curved: Number of examples of the Hessian.
-        num_noisy: Number of examples of the noise. Those of the Hessian are among them.
-        metric: ``"plain"``, or ``"own"`` for the metric of the network's adaptive optimizer.
-        probe: Seed of the probe. Only seed 0 measures the noise.
-    """
-
-    moment: str
-    num_curved: int
-    num_noisy: int
-    metric: str = PLAIN
-    probe: int = 0
+    moment: str  # one of ``MOMENTS``
+    num_curved: int  # number of examples of the Hessian
+    num_noisy: int  # Number of examples of the noise. Those of the Hessian are among them.
+    metric: str = PLAIN  # ``"plain"``, or ``"own"`` for the metric of the network's adaptive optimizer
+    probe: int = 0  # Seed of the probe. Only seed 0 measures the noise.
 
 
 def usual(subject: Subject, moment: str, metric: str = PLAIN, probe: int = 0) -> Measuring:

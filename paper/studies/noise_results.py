@@ -25,32 +25,20 @@ METRIC_WORDS = {PLAIN: "", OWN: ", in AdamW's metric"}
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A network at one moment.
+    """A network at one moment."""
 
-    Attributes:
-        step: Number of training steps taken; -1 if unknown.
-        metrics: Last measurements of the training run.
-        file: Spectrum, its record, and noise and start if they were measured.
-    """
-
-    step: int
-    metrics: Mapping[str, float]
-    file: SpectrumFile
+    step: int  # number of training steps taken; -1 if unknown
+    metrics: Mapping[str, float]  # last measurements of the training run
+    file: SpectrumFile  # spectrum, its record, and noise and start if they were measured
 
 
 @dataclass(frozen=True, eq=False)
 class Studied:
-    """Everything that was measured of a network.
+    """Everything that was measured of a network."""
 
-    Attributes:
-        subject: The network.
-        total_steps: Number of steps of its training; 0 if unknown.
-        found: Results of each measurement.
-    """
-
-    subject: Subject
-    total_steps: int
-    found: Mapping[Measuring, Measured]
+    subject: Subject  # the network
+    total_steps: int  # number of steps of its training; 0 if unknown
+    found: Mapping[Measuring, Measured]  # results of each measurement
 
     @property
     def metrics(self) -> list[str]:

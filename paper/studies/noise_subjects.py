@@ -9,22 +9,14 @@ from paper.studies.noise_training import Subject
 
 @dataclass(frozen=True)
 class NoiseScale:
-    """The size of the study.
+    """The size of the study."""
 
-    Attributes:
-        subjects: The networks.
-        num_products: Number of products of a spectrum.
-        num_noise_steps: Number of products for each vector of the noise.
-        num_samples: Number of sign vectors.
-        fewer: Names of the subjects that are measured again at the end with a quarter of the examples.
-        noisier: Names of the subjects that are measured again at the end with more examples for the noise alone.
-    """
-
-    subjects: tuple[Subject, ...]
-    num_products: int
-    num_noise_steps: int
-    num_samples: int
-    fewer: tuple[str, ...]
+    subjects: tuple[Subject, ...]  # the networks
+    num_products: int  # number of products of a spectrum
+    num_noise_steps: int  # number of products for each vector of the noise
+    num_samples: int  # number of sign vectors
+    fewer: tuple[str, ...]  # names of the subjects that are measured again at the end with a quarter of the examples
+    # Names of the subjects that are measured again at the end with more examples for the noise alone.
     noisier: tuple[str, ...]
 
 

@@ -36,41 +36,23 @@ NUM_CALIBRATING = 4
 
 @dataclass(frozen=True)
 class Subject:
-    """A network and how it is trained and measured.
+    """A network and how it is trained and measured."""
 
-    Attributes:
-        name: Name of its files, and of its spectrum in the zoo.
-        title: Name on the page.
-        network: Name of the network, a key of ``MODELS``.
-        divisor: Divisor of its widths.
-        lr: Peak learning rate of a cosine decay to zero.
-        weight_decay: Weight decay of the training, and of the schedules made from the spectrum.
-        batch_size: Number of examples per step.
-        num_train: Number of training images, or of windows of the training text; 0 takes the whole text.
-        num_curved: Number of examples of the Hessian and of the gradient noise.
-        num_noisy: Number of examples of the noise in the comparison with more of them.
-        epochs: Number of epochs, a multiple of 10; 0 for weights from a file, which were trained elsewhere.
-        optimizer: ``"sgd"``, with momentum 0.9, or ``"adamw"``.
-        rise: Share of the steps in which the rate rises.
-        max_norm: Largest norm of the gradient in training; None disables clipping.
-        num_test: Number of test examples.
-    """
-
-    name: str
-    title: str
-    network: str
-    divisor: int
-    lr: float
-    weight_decay: float
-    batch_size: int
-    num_train: int
-    num_curved: int
-    num_noisy: int
-    epochs: int = 10
-    optimizer: str = "sgd"
-    rise: float = 0.0
-    max_norm: float | None = None
-    num_test: int = 2000
+    name: str  # name of its files, and of its spectrum in the zoo
+    title: str  # name on the page
+    network: str  # name of the network, a key of ``MODELS``
+    divisor: int  # divisor of its widths
+    lr: float  # peak learning rate of a cosine decay to zero
+    weight_decay: float  # weight decay of the training, and of the schedules made from the spectrum
+    batch_size: int  # number of examples per step
+    num_train: int  # number of training images, or of windows of the training text; 0 takes the whole text
+    num_curved: int  # number of examples of the Hessian and of the gradient noise
+    num_noisy: int  # number of examples of the noise in the comparison with more of them
+    epochs: int = 10  # number of epochs, a multiple of 10; 0 for weights from a file, which were trained elsewhere
+    optimizer: str = "sgd"  # ``"sgd"``, with momentum 0.9, or ``"adamw"``
+    rise: float = 0.0  # share of the steps in which the rate rises
+    max_norm: float | None = None  # largest norm of the gradient in training; None disables clipping
+    num_test: int = 2000  # number of test examples
 
     @property
     def moments(self) -> tuple[str, ...]:
@@ -86,40 +68,25 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What a network is trained and measured on.
+    """What a network is trained and measured on."""
 
-    Attributes:
-        digest: Hash of the data.
-        loss: ``loss(model(x), y)``, the mean over a batch.
-        examples: Function that returns the first n training examples (x, y), without augmentation.
-        task: Training task; None for weights from a file.
-        weights: File of trained weights, instead.
-    """
-
-    digest: str
-    loss: Callable[[Tensor, Tensor], Tensor]
+    digest: str  # hash of the data
+    loss: Callable[[Tensor, Tensor], Tensor]  # ``loss(model(x), y)``, the mean over a batch
+    # Function that returns the first n training examples (x, y), without augmentation.
     examples: Callable[[int], tuple[Tensor, Tensor]]
-    task: Task | None = None
-    weights: Path | None = None
+    task: Task | None = None  # training task; None for weights from a file
+    weights: Path | None = None  # file of trained weights, instead
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A network at one moment of its training.
+    """A network at one moment of its training."""
 
-    Attributes:
-        moment: One of ``MOMENTS``.
-        step: Number of steps taken; -1 if unknown.
-        model: The network, in eval mode.
-        optimizer: The optimizer with its state; None for weights from a file.
-        metrics: Last measurements of the training run, such as ``accuracy``.
-    """
-
-    moment: str
-    step: int
-    model: nn.Module
-    optimizer: torch.optim.Optimizer | None
-    metrics: Mapping[str, float]
+    moment: str  # one of ``MOMENTS``
+    step: int  # number of steps taken; -1 if unknown
+    model: nn.Module  # the network, in eval mode
+    optimizer: torch.optim.Optimizer | None  # the optimizer with its state; None for weights from a file
+    metrics: Mapping[str, float]  # last measurements of the training run, such as ``accuracy``
 
 
 def problem_of(subject: Subject, data: Path | None) -> Problem:

@@ -33,26 +33,16 @@ OPERATORS = ("DistributedOperator", "ShardedHessianOperator")
 
 @dataclass(frozen=True)
 class ProcessResult:
-    """What an estimate took in the process that needs most.
+    """What an estimate took in the process that needs most."""
 
-    Attributes:
-        operator: Name of the operator.
-        num_processes: Number of processes.
-        dim: Number of parameters.
-        vector_bytes: Size of all vectors of the run in one process.
-        growth_bytes: Peak memory during the run, minus the memory before.
-        before_bytes: Memory before the run.
-        product_error: Error of a product that a ShardedHessianOperator reports; 0 for exact products.
-        error: Largest difference of α and β from those of exact products in one process, relative to the largest |α|.
-    """
-
-    operator: str
-    num_processes: int
-    dim: int
-    vector_bytes: int
-    growth_bytes: int
-    before_bytes: int
-    product_error: float
+    operator: str  # name of the operator
+    num_processes: int  # number of processes
+    dim: int  # number of parameters
+    vector_bytes: int  # size of all vectors of the run in one process
+    growth_bytes: int  # peak memory during the run, minus the memory before
+    before_bytes: int  # memory before the run
+    product_error: float  # error of a product that a ShardedHessianOperator reports; 0 for exact products
+    # Largest difference of α and β from those of exact products in one process, relative to the largest |α|.
     error: float
 
 

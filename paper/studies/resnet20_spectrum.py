@@ -52,35 +52,20 @@ MICROBATCH = 200
 
 @dataclass(frozen=True)
 class ProbeRow:
-    """The estimate of one probe after some number of products. All errors are the largest |ln f/g| of schedules.
+    """The estimate of one probe after some number of products. All errors are the largest |ln f/g| of schedules."""
 
-    Attributes:
-        num_products: Number of products.
-        probe: Index of the probe.
-        num_counted: Number of counted eigenvalues.
-        extra: Extra term.
-        moved: Change over the last quarter of the products, which the rule for stopping sees.
-        along: Distance to the schedule of the same probe after all products.
-        predicted: Distance between two probes that this probe alone predicts.
-        actual: Largest distance to another probe after the same number of products.
-        weighted: The same if every eigenvalue is weighted by the probe.
-        raw: The same for the raw Lanczos nodes.
-        reference: Distance to the mean of all probes after all products.
-        weighted_reference: The same if every eigenvalue is weighted by the probe.
-    """
-
-    num_products: int
-    probe: int
-    num_counted: int
-    extra: float
-    moved: float
-    along: float
-    predicted: float
-    actual: float
-    weighted: float
-    raw: float
-    reference: float
-    weighted_reference: float
+    num_products: int  # number of products
+    probe: int  # index of the probe
+    num_counted: int  # number of counted eigenvalues
+    extra: float  # extra term
+    moved: float  # change over the last quarter of the products, which the rule for stopping sees
+    along: float  # distance to the schedule of the same probe after all products
+    predicted: float  # distance between two probes that this probe alone predicts
+    actual: float  # largest distance to another probe after the same number of products
+    weighted: float  # the same if every eigenvalue is weighted by the probe
+    raw: float  # the same for the raw Lanczos nodes
+    reference: float  # distance to the mean of all probes after all products
+    weighted_reference: float  # the same if every eigenvalue is weighted by the probe
 
 
 def make(request: Request) -> ResultsPage:

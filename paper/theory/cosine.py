@@ -25,19 +25,13 @@ EXPONENTS = (1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0)
 
 @dataclass(frozen=True)
 class Likeness:
-    """The distance of Eigencurve to cosine decay on one spectrum.
+    """The distance of Eigencurve to cosine decay on one spectrum."""
 
-    Attributes:
-        setting: Spectrum, and the run that the paper assumes for it.
-        by_steps: Distance for each β in ``BETAS``, by total steps T.
-        by_nodes: Distance for each β in ``BETAS``, by number of nodes; at half of the paper's T.
-        curves: Schedule for each β in ``BETAS``, at half of the paper's T.
-    """
-
-    setting: Setting
-    by_steps: dict[int, tuple[float, ...]]
+    setting: Setting  # spectrum, and the run that the paper assumes for it
+    by_steps: dict[int, tuple[float, ...]]  # distance for each β in ``BETAS``, by total steps T
+    # Distance for each β in ``BETAS``, by number of nodes; at half of the paper's T.
     by_nodes: dict[int, tuple[float, ...]]
-    curves: tuple[Schedule, ...]
+    curves: tuple[Schedule, ...]  # schedule for each β in ``BETAS``, at half of the paper's T
 
 
 def distance(schedule: Schedule) -> float:

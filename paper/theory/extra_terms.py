@@ -12,13 +12,7 @@ from matplotlib.figure import Figure
 from eigencurve import NoisyQuadratic, Schedule, Spectrum, eigencurve, extra_term, load_spectrum, prepare, step_decay
 from eigencurve.figures.style import COLOURS
 from eigencurve.theory.bounds import inverse_time_of, minimax_rate
-from paper.data.published import (
-    GOOGLENET_CIFAR10,
-    RESNET_CIFAR10,
-    RESNET_IMAGENET,
-    VGG16_CIFAR10,
-    published_path,
-)
+from paper.data.published import GOOGLENET_CIFAR10, RESNET_CIFAR10, RESNET_IMAGENET, VGG16_CIFAR10, published_path
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table
 
@@ -28,20 +22,13 @@ ROWS = ("inverse time", "step decay", "eigencurve", "best found")
 
 @dataclass(frozen=True)
 class Setting:
-    """A published spectrum and the run that the paper assumes for it.
+    """A published spectrum and the run that the paper assumes for it."""
 
-    Attributes:
-        title: Data and model.
-        file: File name of the published spectrum.
-        weight_decay: Weight decay of the run.
-        total_steps: Total number of steps T of the run.
-        published: The paper's extra terms for inverse time decay (κ), step decay (log T) and Eigencurve.
-    """
-
-    title: str
-    file: str
-    weight_decay: float
-    total_steps: int
+    title: str  # data and model
+    file: str  # file name of the published spectrum
+    weight_decay: float  # weight decay of the run
+    total_steps: int  # total number of steps T of the run
+    # The paper's extra terms for inverse time decay (κ), step decay (log T) and Eigencurve.
     published: tuple[float, float, float]
 
 

@@ -32,17 +32,11 @@ NUM_BINS = 60
 
 @dataclass(frozen=True)
 class NamedSpectrum:
-    """A measured spectrum to draw.
+    """A measured spectrum to draw."""
 
-    Attributes:
-        title: Data and network.
-        spectrum: Spectrum as measured, with signed eigenvalues.
-        weight_decay: Weight decay to prepare it with.
-    """
-
-    title: str
-    spectrum: Spectrum
-    weight_decay: float
+    title: str  # data and network
+    spectrum: Spectrum  # spectrum as measured, with signed eigenvalues
+    weight_decay: float  # weight decay to prepare it with
 
     @cached_property
     def prepared(self) -> Spectrum:

@@ -25,19 +25,12 @@ SCHEDULES = ("constant", "inverse time", "step decay", "eigencurve")
 
 @dataclass(frozen=True)
 class Sweep:
-    """Losses times T/σ² per dimension, for several T or several κ.
+    """Losses times T/σ² per dimension, for several T or several κ."""
 
-    Attributes:
-        spectrum: Name of the spectrum in ``SPECTRA``.
-        along: What varies: ``"T"`` or ``"κ"``.
-        points: Values of T or κ.
-        scaled: loss · T/σ² at each point, by schedule; ``"certificate"`` is the lower bound.
-    """
-
-    spectrum: str
-    along: str
-    points: tuple[float, ...]
-    scaled: dict[str, tuple[float, ...]]
+    spectrum: str  # name of the spectrum in ``SPECTRA``
+    along: str  # what varies: ``"T"`` or ``"κ"``
+    points: tuple[float, ...]  # values of T or κ
+    scaled: dict[str, tuple[float, ...]]  # loss · T/σ² at each point, by schedule; ``"certificate"`` is the lower bound
 
 
 def make(_request: Request) -> ResultsPage:

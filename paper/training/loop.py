@@ -38,18 +38,13 @@ STEPS_BETWEEN_CHECKS = 20
 
 @dataclass(frozen=True)
 class Trained:
-    """The result of a training run.
+    """The result of a training run."""
 
-    Attributes:
-        history: Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
-        diverged: Whether the run stopped because the loss was not finite.
-        num_steps: Number of steps taken.
-        optimizer: The optimizer with its last state, such as AdamW's moments.
-    """
-
+    # Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
     history: Mapping[str, list[tuple[float, float]]]
-    diverged: bool
-    num_steps: int
+    diverged: bool  # whether the run stopped because the loss was not finite
+    num_steps: int  # number of steps taken
+    # The optimizer with its last state, such as AdamW's moments.
     optimizer: torch.optim.Optimizer | None = field(default=None, compare=False, repr=False)
 
     @property

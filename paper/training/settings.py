@@ -28,33 +28,24 @@ class TrainingSettings:
 
     AdamW decouples its weight decay: with the bias-corrected moments m and v of the gradient,
     :math:`w \leftarrow w - f(t) (m / (\sqrt v + 10^{-8}) + \delta w)`.
-
-    Attributes:
-        schedule: Learning-rate schedule f, with one rate per step of the run.
-        epochs: Number of epochs.
-        momentum: Momentum m of SGD.
-        weight_decay: Weight decay δ.
-        ema_decay: Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then
-            evaluated; None evaluates the weights themselves.
-        max_norm: Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
-        precision: Precision of the forward and backward pass. ``"float32"`` is full precision; ``"bfloat16"`` is mixed
-            precision on any device, with weights, updates and evaluations in float32; ``"auto"`` is mixed precision on
-            a CUDA device and float32 elsewhere.
-        evaluate_every: Number of epochs between evaluations; the last epoch is always evaluated.
-        optimizer: ``"sgd"`` or ``"adamw"``.
-        betas: Decay rates of AdamW's first and second moment.
     """
 
-    schedule: Schedule
-    epochs: int
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    schedule: Schedule  # learning-rate schedule f, with one rate per step of the run
+    epochs: int  # number of epochs
+    momentum: float = 0.0  # momentum m of SGD
+    weight_decay: float = 0.0  # weight decay δ
+    # Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then evaluated;
+    # None evaluates the weights themselves.
     ema_decay: float | None = None
+    # Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
     max_norm: float | None = None
+    # Precision of the forward and backward pass. ``"float32"`` is full precision; ``"bfloat16"`` is mixed precision on
+    # any device, with weights, updates and evaluations in float32; ``"auto"`` is mixed precision on a CUDA device and
+    # float32 elsewhere.
     precision: str = "auto"
-    evaluate_every: int = 1
-    optimizer: str = "sgd"
-    betas: tuple[float, float] = (0.9, 0.999)
+    evaluate_every: int = 1  # number of epochs between evaluations; the last epoch is always evaluated
+    optimizer: str = "sgd"  # ``"sgd"`` or ``"adamw"``
+    betas: tuple[float, float] = (0.9, 0.999)  # decay rates of AdamW's first and second moment
 
     def __post_init__(self) -> None:
         checks.choice("TrainingSettings", "optimizer", self.optimizer, OPTIMIZERS)

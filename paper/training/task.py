@@ -26,17 +26,11 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The examples of one step.
+    """The examples of one step."""
 
-    Attributes:
-        content: Argument of the task's loss.
-        size: Number of examples (or tokens) in this process's part.
-        joint_size: Number of examples in the parts of all processes together.
-    """
-
-    content: Any
-    size: int
-    joint_size: int
+    content: Any  # argument of the task's loss
+    size: int  # number of examples (or tokens) in this process's part
+    joint_size: int  # number of examples in the parts of all processes together
 
 
 class Task(Protocol):

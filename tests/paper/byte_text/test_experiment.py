@@ -4,7 +4,7 @@ import torch
 from tests.paper.byte_text.texts import settings, small_text
 
 from eigencurve.runs.store import Run
-from paper.byte_text.experiment import ByteExperiment, preconditioned_spectrum, schedule_of, train_bytes
+from paper.byte_text.experiment import byte_experiment, preconditioned_spectrum, schedule_of, train_bytes
 from paper.byte_text.scales import SMOKE_SCALE, earlier_run_settings
 from paper.images.spectra import spectrum_of
 from paper.models.transformer import next_byte_loss
@@ -17,7 +17,7 @@ def text(tmp_path):
 
 def test_a_transformer_learns(text):
     chosen = settings(divisor=4, epochs=5, steps_per_epoch=40, batch_size=16, warmup_steps=20)
-    (found,) = ByteExperiment(text).run([Run(chosen, 0)])
+    (found,) = byte_experiment(text).run([Run(chosen, 0)])
     # The next letter is one of two, with probabilities 3/4 and 1/4: an entropy of 0.562 nats.
     assert 0.5 < found.metrics["test"] < 0.75
     assert found.metrics["valid"] == pytest.approx(found.curves["valid_loss"][-1][1], abs=1e-6)
@@ -25,7 +25,7 @@ def test_a_transformer_learns(text):
 
 def test_the_curves_are_those_of_the_run(text):
     chosen = settings(warmup_steps=3)
-    (found,) = ByteExperiment(text).run([Run(chosen, 0)])
+    (found,) = byte_experiment(text).run([Run(chosen, 0)])
     schedule = schedule_of(chosen, {})
     assert [t for t, _ in found.curves["train_loss"]] == list(range(12))
     assert [lr for _, lr in found.curves["lr"]] == pytest.approx(schedule.values())
@@ -37,14 +37,14 @@ def test_the_curves_are_those_of_the_run(text):
 
 
 def test_a_run_is_a_function_of_settings_and_seed(text, tmp_path):
-    experiment = ByteExperiment(text, folder=tmp_path / "checkpoints")
+    experiment = byte_experiment(text, folder=tmp_path / "checkpoints")
     one, again, other = (experiment.run([Run(settings(), seed)])[0] for seed in (1, 1, 2))
     assert one == again
     assert one.metrics != other.metrics
 
 
 def test_a_rate_that_is_too_large_diverges(text):
-    (found,) = ByteExperiment(text).run([Run(settings(lr=1e30, max_norm=1e30, warmup_steps=0), 0)])
+    (found,) = byte_experiment(text).run([Run(settings(lr=1e30, max_norm=1e30, warmup_steps=0), 0)])
     assert found.diverged
     assert found.metrics == {"num_steps": 2.0} or found.metrics["num_steps"] > 2
     assert all(np.isfinite(loss) for _, loss in found.curves["train_loss"])
@@ -78,7 +78,7 @@ def test_the_spectrum_is_that_of_the_preconditioned_hessian(text):
 
 
 def test_an_earlier_run_ends_with_a_spectrum(text):
-    (found,) = ByteExperiment(text).run([Run(earlier_run_settings(SMOKE_SCALE), 0)])
+    (found,) = byte_experiment(text).run([Run(earlier_run_settings(SMOKE_SCALE), 0)])
     spectrum = spectrum_of(found)
     assert spectrum.weights.sum() == pytest.approx(1.0)
     assert spectrum.dim > 1_000

@@ -6,7 +6,7 @@ from tests.paper.images.examples import data, settings
 from eigencurve.runs.store import Run, Store, key_of
 from paper.engine.protocol import search
 from paper.engine.request import Workers
-from paper.images.experiment import ImageExperiment, train_images
+from paper.images.experiment import image_experiment, train_images
 from paper.images.scales import final_settings
 from paper.images.task import ImageTask
 
@@ -23,13 +23,13 @@ def test_validation_images_come_from_the_training_images():
 
 
 def test_other_data_are_other_runs():
-    assert ImageExperiment(data()).name == ImageExperiment(data()).name
-    assert ImageExperiment(data(num_validation=5)).name != ImageExperiment(data()).name
-    assert ImageExperiment(data(num_train=41)).name != ImageExperiment(data()).name
+    assert image_experiment(data()).name == image_experiment(data()).name
+    assert image_experiment(data(num_validation=5)).name != image_experiment(data()).name
+    assert image_experiment(data(num_train=41)).name != image_experiment(data()).name
 
 
 def test_a_run_is_a_function_of_settings_and_seed():
-    experiment = ImageExperiment(data())
+    experiment = image_experiment(data())
     one, again, other = experiment.run([Run(settings(), 0), Run(settings(), 0), Run(settings(), 1)])
     assert one == again
     assert one.metrics["loss"] != other.metrics["loss"]
@@ -39,8 +39,8 @@ def test_a_run_is_a_function_of_settings_and_seed():
 
 
 def test_a_killed_run_goes_on_from_its_checkpoint_and_tidies_up(tmp_path, monkeypatch):
-    plain = ImageExperiment(data()).run([Run(settings(), 0)])
-    experiment = ImageExperiment(data(), folder=tmp_path)
+    plain = image_experiment(data()).run([Run(settings(), 0)])
+    experiment = image_experiment(data(), folder=tmp_path)
     seen = []
 
     class Stop(KeyboardInterrupt):
@@ -61,7 +61,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint_and_tidies_up(tmp_path, monkey
 
 
 def test_the_winner_has_the_best_validation_accuracy_and_its_trials_are_on_all_images(tmp_path):
-    store, experiment = Store(tmp_path / "s.sqlite"), ImageExperiment(data())
+    store, experiment = Store(tmp_path / "s.sqlite"), image_experiment(data())
     grid = [settings(split="validation", epochs=1, lr=lr) for lr in (0.3, 0.01, 0.1)]
     (found,) = search(
         experiment, {"cosine": grid}, (100,), range(2), store, Workers(1, "sequential"), final=final_settings
@@ -74,7 +74,7 @@ def test_the_winner_has_the_best_validation_accuracy_and_its_trials_are_on_all_i
 
 
 def test_an_explosion_is_a_star_and_loses(tmp_path):
-    store, experiment = Store(tmp_path / "s.sqlite"), ImageExperiment(data())
+    store, experiment = Store(tmp_path / "s.sqlite"), image_experiment(data())
     wild = settings(split="validation", epochs=1, schedule="constant", lr=1e30, weight_decay=1.0)
     calm = settings(split="validation", epochs=1)
     workers = Workers(1, "sequential")
@@ -89,7 +89,7 @@ def test_an_explosion_is_a_star_and_loses(tmp_path):
 def test_numbers_of_each_epoch_go_to_a_folder_of_the_run(tmp_path):
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     run = Run(settings(epochs=1), 0)
-    experiment = ImageExperiment(data(), log=tmp_path)
+    experiment = image_experiment(data(), log=tmp_path)
     experiment.run([run])
     (folder,) = tmp_path.iterdir()
     assert folder.name == key_of(experiment.name, run)
@@ -105,8 +105,8 @@ def test_averaged_weights_are_measured():
 
 def test_two_processes_share_a_run():
     chosen = settings(epochs=1)
-    (one,) = ImageExperiment(data()).run([Run(chosen, 0)])
-    (two,) = ImageExperiment(data(), num_processes=2).run([Run(chosen, 0)])
+    (one,) = image_experiment(data()).run([Run(chosen, 0)])
+    (two,) = image_experiment(data(), num_processes=2).run([Run(chosen, 0)])
     # Batch norm sees half of each batch, so only the order of magnitude is the same; the counts are.
     assert two.metrics["loss"] == pytest.approx(one.metrics["loss"], rel=0.3)
     assert two.metrics["accuracy"] * 12 / 100 == pytest.approx(round(two.metrics["accuracy"] * 12 / 100))

@@ -5,7 +5,7 @@ import eigencurve as ec
 from eigencurve.hessian import estimate_noise, estimate_start
 from eigencurve.runs.store import Run
 from paper.images.experiment import train_images
-from paper.images.recommendation import RecommendationExperiment
+from paper.images.recommendation import recommendation_experiment
 from paper.images.spectra import estimate_on, operator_on
 from paper.models.registry import build
 from paper.training.devices import threads
@@ -21,7 +21,7 @@ def test_it_is_the_plan_for_what_was_measured():
     with threads(1):  # as the experiment has
         model, _ = train_images(images, CHOSEN, 3, {})
     spectrum = estimate_on(model, images, CHOSEN, 3, None).spectrum
-    (found,) = RecommendationExperiment(images, spectrum).run([Run(CHOSEN, 3)])
+    (found,) = recommendation_experiment(images, spectrum).run([Run(CHOSEN, 3)])
     operator = operator_on(model, images, CHOSEN)
     noise = estimate_noise(operator, spectrum, 16, num_steps=8, seed=3, progress=False)
     begin = build("resnet18", 10, 16, seed=3)
@@ -36,6 +36,6 @@ def test_it_is_the_plan_for_what_was_measured():
 
 
 def test_a_diverged_run_recommends_nothing():
-    (found,) = RecommendationExperiment(data(), None).run([Run(CHOSEN | {"lr": 1e30}, 0)])
+    (found,) = recommendation_experiment(data(), None).run([Run(CHOSEN | {"lr": 1e30}, 0)])
     assert found.diverged
     assert not found.curves

@@ -9,7 +9,7 @@ from eigencurve.hessian.operator import HessianOperator
 from eigencurve.runs.store import Run
 from paper.data.augment import normalise
 from paper.images import spectra
-from paper.images.spectra import SpectrumExperiment, estimate_on, spectrum_name, spectrum_of
+from paper.images.spectra import estimate_on, spectrum_experiment, spectrum_name, spectrum_of
 from paper.models.registry import build
 
 NUM_PRODUCTS = 6
@@ -21,7 +21,7 @@ def measured(**changes):
 
 
 def test_an_outcome_holds_the_spectrum_and_what_it_was_computed_from():
-    (outcome,) = SpectrumExperiment(data()).run([Run(measured(), 0)])
+    (outcome,) = spectrum_experiment(data()).run([Run(measured(), 0)])
     found = spectrum_of(outcome)
     assert found.dim == sum(p.numel() for p in build("resnet18", 10, 16).parameters())
     assert found.weights.sum() == pytest.approx(1.0)
@@ -44,8 +44,8 @@ def test_the_estimate_is_on_the_first_training_images_in_eval_mode():
 
 
 def test_a_run_killed_in_the_estimate_does_not_train_again(tmp_path, monkeypatch):
-    (whole,) = SpectrumExperiment(data()).run([Run(measured(), 0)])
-    experiment = SpectrumExperiment(data(), tmp_path)
+    (whole,) = spectrum_experiment(data()).run([Run(measured(), 0)])
+    experiment = spectrum_experiment(data(), tmp_path)
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -61,7 +61,7 @@ def test_a_run_killed_in_the_estimate_does_not_train_again(tmp_path, monkeypatch
 
 
 def test_a_training_that_diverges_has_no_spectrum():
-    (outcome,) = SpectrumExperiment(data()).run([Run(measured(schedule="constant", lr=1e30, weight_decay=1.0), 0)])
+    (outcome,) = spectrum_experiment(data()).run([Run(measured(schedule="constant", lr=1e30, weight_decay=1.0), 0)])
     assert outcome.diverged
     assert outcome.curve == ()
 

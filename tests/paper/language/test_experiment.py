@@ -4,7 +4,7 @@ import pytest
 from tests.paper.language.texts import corpus
 
 from eigencurve.runs.store import Run
-from paper.language.experiment import LanguageExperiment, outcome_of, train_language
+from paper.language.experiment import language_experiment, outcome_of, train_language
 from paper.language.scales import SMOKE_SCALE, base_settings, grids
 from paper.training.loop import Trained
 
@@ -34,9 +34,9 @@ def test_perplexity_is_the_exponential_of_the_mean_loss_of_a_word():
 
 
 def test_a_run_is_a_function_of_settings_and_seed(tmp_path):
-    experiment = LanguageExperiment(corpus(), tmp_path)
+    experiment = language_experiment(corpus(), tmp_path)
     settings = grids(SMOKE_SCALE)["Cosine Decay"][0]
     one, again, other = (experiment.run([Run(settings, seed)])[0] for seed in (1, 1, 2))
     assert one == again
     assert one.metrics != other.metrics
-    assert LanguageExperiment(corpus(401)).name != experiment.name
+    assert language_experiment(corpus(401)).name != experiment.name

@@ -3,7 +3,7 @@ from tests.paper.language.texts import write_texts
 
 from paper.engine.protocol import Trials
 from paper.engine.request import Request, Workers
-from paper.language.experiment import LanguageExperiment
+from paper.language.experiment import language_experiment
 from paper.language.scales import PAPER_SCALE, SMOKE_SCALE, grids
 from paper.language.tables import find_corpus, make
 
@@ -21,7 +21,7 @@ def test_the_smoke_table_is_made_once_and_then_from_the_store(tmp_path, monkeypa
     assert "Made by `the command`" in page
     assert (tmp_path / "out" / "language.png").read_bytes()[:4] == b"\x89PNG"
     assert list((tmp_path / "runs.checkpoints").iterdir()) == []
-    monkeypatch.setattr(LanguageExperiment, "run", None)
+    monkeypatch.setattr(language_experiment, "run", None)
     assert make(request).values == made.values
 
 
