@@ -17,7 +17,7 @@ from paper.images import scales as image_scales
 from paper.images.task import best_layout
 from paper.models.registry import build
 from paper.models.transformer import next_byte_loss
-from paper.training.precision import kernels_for
+from paper.training.devices import kernels_for
 
 CPU = torch.device("cpu")
 

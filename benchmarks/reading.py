@@ -13,7 +13,6 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from paper.data.augment import crop_and_flip, normalise
 from paper.data.imagenet import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -21,7 +20,7 @@ from paper.data.imagenet import (
     list_images,
     read_batches,
 )
-from paper.data.images import ImageSet
+from paper.data.images import ImageSet, crop_and_flip, normalise
 from paper.models.registry import build
 
 NUM_BATCHES = 12

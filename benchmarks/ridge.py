@@ -13,8 +13,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import SGDRegressor
 from tests.reference.sgd import ridge_sgd
 
-from paper.data.libsvm import SparseRows
-from paper.data.regression import load_rows
+from paper.data.rows import SparseRows, load_rows
 from paper.ridge.experiment import WIDTH, RidgeProblem, grids, make_schedule, run_sgd
 
 EPOCHS = 5

@@ -123,11 +123,11 @@ ENTRIES = (
     ),
     Entry(
         "prediction", "not in the paper: losses that a measured quadratic predicts, next to those of real runs",
-        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.tables:make",
+        f"a4a; {CHECKPOINT}, or it skips what needs them; 20 minutes on one core", "prediction.report:make",
     ),
     Entry(
         "forecast", "not in the paper: forecasts of published training runs from logs of others, and the best schedule",
-        f"{CURVES}; a minute", "forecasts.tables:make",
+        f"{CURVES}; a minute", "forecasts.report:make",
     ),
     Entry(
         "bytes", "not in the paper: a byte-level transformer with AdamW; a forecast tested on held-back runs",

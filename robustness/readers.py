@@ -30,9 +30,9 @@ from eigencurve.runs.store import Outcome, Run, Store, StoreError
 from eigencurve.studio.source import read_upload
 from paper.data.download import extract_files
 from paper.data.imagenet import CenterCrop, read_image
-from paper.data.libsvm import read_libsvm
 from paper.data.plain_pickle import load_plain
 from paper.data.ptb import read_words
+from paper.data.rows import read_libsvm
 from paper.training.checkpoint import TrainingCheckpoint
 
 # What a damaged file may use in addition to what the process uses already.

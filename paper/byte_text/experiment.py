@@ -15,14 +15,13 @@ from eigencurve import Schedule, Spectrum
 from eigencurve.hessian import HessianOperator, SpectrumEstimate, estimate_spectrum
 from eigencurve.runs import Outcome, Run
 from paper.byte_text.task import ByteTask
-from paper.data.byte_text import ByteText
+from paper.data.ptb import ByteText
 from paper.models.registry import build
 from paper.models.transformer import NUM_BYTES, next_byte_loss
 from paper.training.devices import own_device
 from paper.training.loop import Trained, train
 from paper.training.runs import TrainingRuns
-from paper.training.schedules import make_schedule
-from paper.training.settings import TrainingSettings
+from paper.training.settings import TrainingSettings, make_schedule
 
 DIGITS = 6  # of a stored loss
 

@@ -12,7 +12,7 @@ from paper.byte_text.report import ByteRow
 from paper.byte_text.scales import RECOMMENDATION, ByteScale
 from paper.engine.protocol import Settings
 from paper.engine.winners import mean_curve
-from paper.training.schedules import points_of, through_points
+from paper.training.settings import points_of, through_points
 
 
 def logged_runs(rows: Sequence[ByteRow]) -> list[LoggedRun]:

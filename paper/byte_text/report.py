@@ -13,9 +13,16 @@ from eigencurve.figures.curves import curves_figure
 from eigencurve.runs import Outcome
 from paper.byte_text.predictions import PredictedLoss, Predictions
 from paper.byte_text.scales import COSINE, FIRST, ByteScale
-from paper.data.byte_text import ByteText
+from paper.data.ptb import ByteText
 from paper.engine.claims import best_sentence
-from paper.engine.pairing import PairedDifference, paired_difference, pooled_deviation, seeds_needed, together_sentence
+from paper.engine.pairing import (
+    PairedDifference,
+    differences_table,
+    paired_differences,
+    pooled_deviation,
+    seeds_needed,
+    together_sentence,
+)
 from paper.engine.protocol import Trials
 from paper.engine.winners import mean_curve
 from paper.page import ResultsPage, markdown_table
@@ -92,9 +99,12 @@ def byte_page(
     known = {row.schedule: trials for row in rows if (trials := row.best("test")) is not None}
     if known:
         parts.append(best_sentence("test loss", known, minimise=True, number=lambda t: t.text(DIGITS)))
-    differences = paired_losses(known)
+    differences = paired_differences(known, COSINE)
     if differences:
-        parts += [f"## Differences from {COSINE}, seed by seed", differences_table(differences)]
+        parts += [
+            f"## Differences from {COSINE}, seed by seed",
+            differences_table(differences, DIGITS, "better", "worse"),
+        ]
         parts.append(seeds_sentence(differences.values()))
         parts.append(together_sentence(known, COSINE, minimise=True, digits=DIGITS, unit="nats per byte"))
     parts += ["## Predictions and outcomes", *prediction_paragraphs(rows, predictions)]
@@ -121,26 +131,6 @@ def losses_table(rows: Sequence[ByteRow]) -> str:
         last = ["–", "–"] if best is None else [f"{best:g}", row.rates[best].text("test")]
         lines.append([row.schedule, row.part, *(row.rates[rate].text("valid") for rate in rates), *last])
     return markdown_table(columns, lines)
-
-
-def paired_losses(trials: Mapping[str, Trials]) -> dict[str, PairedDifference]:
-    """Test loss of every other schedule minus that of cosine decay, each at its best rate."""
-    if COSINE not in trials:
-        return {}
-    found = {name: paired_difference(one, trials[COSINE]) for name, one in trials.items() if name != COSINE}
-    return {name: difference for name, difference in found.items() if difference is not None}
-
-
-def differences_table(differences: Mapping[str, PairedDifference]) -> str:
-    """Mean difference ± its standard error, the 95 % interval, and each seed."""
-    rows = []
-    for name, found in differences.items():
-        low, high = found.interval
-        word = {1: "worse", -1: "better", 0: "not resolved"}[found.sign]
-        shown = ", ".join(f"{value:+.{DIGITS}f}" for value in found.values)
-        mean = f"{found.mean:+.{DIGITS}f} ± {found.error:.{DIGITS}f}"
-        rows.append([name, mean, f"{low:+.{DIGITS}f} … {high:+.{DIGITS}f}", word, shown])
-    return markdown_table(["schedule", "difference ± standard error", "95 % interval", "verdict", "by seed"], rows)
 
 
 def seeds_sentence(differences: Iterable[PairedDifference]) -> str:

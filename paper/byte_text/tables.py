@@ -24,8 +24,8 @@ from paper.byte_text.scales import (
     recommended_grid,
     scale_named,
 )
-from paper.data.byte_text import ByteText, load_byte_text
 from paper.data.folder import require_folder
+from paper.data.ptb import ByteText, load_byte_text
 from paper.engine.protocol import execute, in_turn, trials_of
 from paper.engine.request import Request
 from paper.images.spectra import spectrum_name, spectrum_of

@@ -36,29 +36,15 @@ class Cifar:
 
 
 CIFAR10 = Cifar(
-    name="CIFAR-10",
-    folder="cifar-10-batches-py",
-    train=tuple(f"data_batch_{i}" for i in range(1, 6)),
-    test="test_batch",
-    meta="batches.meta",
-    labels="labels",
-    num_classes=10,
-    url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
-    md5="c58f30108f718f92721af3b95e74349a",
-    test_md5="40351d587109b95175f43aff81a1287e",
-)
+    "CIFAR-10", "cifar-10-batches-py", tuple(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta",
+    labels="labels", num_classes=10, url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+    md5="c58f30108f718f92721af3b95e74349a", test_md5="40351d587109b95175f43aff81a1287e",
+)  # fmt: skip
 CIFAR100 = Cifar(
-    name="CIFAR-100",
-    folder="cifar-100-python",
-    train=("train",),
-    test="test",
-    meta="meta",
-    labels="fine_labels",
-    num_classes=100,
-    url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
-    md5="eb9058c3a382ffc7106e4002c42a8d85",
-    test_md5="f0ef6b0ae62326f3e7ffdfab6717acfc",
-)
+    "CIFAR-100", "cifar-100-python", ("train",), "test", "meta",
+    labels="fine_labels", num_classes=100, url="https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+    md5="eb9058c3a382ffc7106e4002c42a8d85", test_md5="f0ef6b0ae62326f3e7ffdfab6717acfc",
+)  # fmt: skip
 
 
 def load_cifar(folder: str | os.PathLike[str], cifar: Cifar = CIFAR10) -> tuple[ImageSet, ImageSet]:

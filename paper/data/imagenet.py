@@ -1,7 +1,7 @@
 """ImageNet in its usual layout: train/ and val/, each with one folder of JPEG files per class.
 
 Threads decode the images ahead of the training. The crop and flip of a training image depend only on the seed, the
-epoch and its index, as in :mod:`paper.data.augment`.
+epoch and its index, as in :mod:`paper.data.images`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ import torch
 from torch import Tensor
 
 from paper import checks
-from paper.data.limits import MOST_ASPECT, MOST_PIXELS
 
 try:
     from PIL import Image
 except ImportError as error:
     raise ImportError("Reading JPEG files needs Pillow: pip install --requirement paper/requirements.txt") from error
 
+# The pixels that an image decodes to, and the ratio of its sides, because the shorter side is scaled to 256.
+MOST_PIXELS = 64_000_000
+MOST_ASPECT = 100
 SUFFIXES = (".jpeg", ".jpg", ".png")
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)

@@ -21,6 +21,7 @@ from scipy import integrate, special, stats
 from paper import checks
 from paper.engine.claims import ranked
 from paper.engine.protocol import Trials
+from paper.page import markdown_table
 
 LEVEL = 0.05
 POWER = 0.8
@@ -67,6 +68,37 @@ def paired_difference(trials: Trials, reference: Trials) -> PairedDifference | N
     other = dict(zip(reference.seeds, reference.values, strict=True))
     values = [value - other[seed] for seed, value in zip(trials.seeds, trials.values, strict=True) if seed in other]
     return PairedDifference(tuple(values)) if len(values) > 1 else None
+
+
+def paired_differences(trials: Mapping[str, Trials], reference: str) -> dict[str, PairedDifference]:
+    """Every other schedule minus ``reference``; without those that share fewer than two seeds with it."""
+    if reference not in trials:
+        return {}
+    found = {name: paired_difference(one, trials[reference]) for name, one in trials.items() if name != reference}
+    return {name: difference for name, difference in found.items() if difference is not None}
+
+
+def differences_table(
+    differences: Mapping[str, PairedDifference], digits: int, below: str, above: str, resolve: float | None = None
+) -> str:
+    """Mean difference ± its standard error, the 95 % interval, and each seed.
+
+    Args:
+        differences: Difference of each schedule.
+        digits: Decimal places.
+        below: The verdict on a schedule that is below the reference.
+        above: The verdict on one above it.
+        resolve: A difference; the last column is the number of seeds that detects it. None leaves the column out.
+    """
+    columns, rows = ["schedule", "difference ± standard error", "95 % interval", "verdict", "by seed"], []
+    for name, found in differences.items():
+        low, high = found.interval
+        mean = f"{found.mean:+.{digits}f} ± {found.error:.{digits}f}"
+        verdict = {1: above, -1: below, 0: "not resolved"}[found.sign]
+        shown = ", ".join(f"{value:+.{digits}f}" for value in found.values)
+        needed = [] if resolve is None else [f"{seeds_needed(resolve, found.deviation):,}"]
+        rows.append([name, mean, f"{low:+.{digits}f} … {high:+.{digits}f}", verdict, shown, *needed])
+    return markdown_table([*columns, *([] if resolve is None else [f"seeds to resolve {resolve:g}"])], rows)
 
 
 def pooled_deviation(differences: Iterable[PairedDifference]) -> float:

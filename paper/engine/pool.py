@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
 
 import joblib
 
 from eigencurve.hessian import keep_freed_memory
-from paper.engine.children import end_with_parent
 from paper.engine.request import Workers
+
+LOOK_SECONDS = 0.5
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process soon after the process ``parent``, which started it, has ended, even by kill -9."""
+    if os.getpid() != parent:
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os._exit(1)
+
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -55,3 +73,9 @@ def _join_cluster(workers: Workers) -> int:
         ray.init(address=workers.address, num_cpus=count, log_to_driver=False, logging_level="error")
     register_ray()
     return int(ray.cluster_resources().get("CPU", 1)) if workers.count == -1 else workers.count
+
+
+def in_new_process(function: Callable[..., Result], *arguments: Any) -> Result:
+    """``function(*arguments)`` in a process of its own, whose peak memory is that of this call."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from eigencurve.runs import Store
 from paper import checks
 
+Scale = TypeVar("Scale")
 BACKENDS = ("loky", "sequential", "ray")
 
 
@@ -61,6 +63,10 @@ class Request:
     def tensorboard(self) -> Path | None:
         """The folder next to the store for TensorBoard logs; None unless the scale is ``"paper"``."""
         return self.store_path.with_suffix(".logs") if self.scale == "paper" else None
+
+    def scale_of(self, scales: Mapping[str, Scale]) -> Scale:
+        """The requested one of an experiment's scales."""
+        return scales[checks.choice("paper", "scale", self.scale, tuple(scales))]
 
     def budgets(self, default: Sequence[int], minimum: int = 1) -> list[int]:
         """The requested numbers of epochs, or ``default`` if there are none."""

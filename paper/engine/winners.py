@@ -48,37 +48,6 @@ class ReportedMetrics:
     curves: Mapping[str, tuple[str, float]]
 
 
-def find_winners(
-    experiment: Experiment,
-    grids: Mapping[str, Sequence[Settings]],
-    selection_seeds: Sequence[int],
-    fresh_seeds: Sequence[int],
-    request: Request,
-    reported: ReportedMetrics,
-    final: Callable[[Settings], Settings] = dict,
-) -> list[Winner]:
-    """Search every grid (see :func:`~paper.engine.protocol.search`) and collect the winners.
-
-    Args:
-        experiment: Experiment to run.
-        grids: Settings to try, by name of the schedule.
-        selection_seeds: Seeds on which the winner is chosen.
-        fresh_seeds: Other seeds, on which the winner is reported.
-        request: Store, workers and progress.
-        reported: Metrics and curves to collect.
-        final: Maps the winning settings to those of its trials.
-    """
-    found = search(
-        experiment, grids, selection_seeds, fresh_seeds, request.store, request.workers, request.progress, final
-    )
-    winners = []
-    for finding in found:
-        settings, num_tried = finding.fresh.settings, len(grids[finding.schedule])
-        outcomes = _finished(experiment, settings, fresh_seeds, request)
-        winners.append(_winner(finding.schedule, settings, finding.chosen_on.mean, num_tried, outcomes, reported))
-    return winners
-
-
 @dataclass(frozen=True)
 class Missing:
     """The runs of one schedule that the store does not have yet."""
@@ -88,49 +57,52 @@ class Missing:
     num_trials: int  # number of missing trials of its winner; all of them while the grid is not complete
 
 
-def finished_winners(
-    experiment: Experiment,
-    grids: Mapping[str, Sequence[Settings]],
-    selection_seeds: Sequence[int],
-    fresh_seeds: Sequence[int],
-    request: Request,
-    reported: ReportedMetrics,
-    final: Callable[[Settings], Settings] = dict,
-) -> tuple[list[Winner], list[Missing]]:
-    """The winners of the grids that are complete, with their trials so far, and what is missing; nothing is run.
+@dataclass(frozen=True, eq=False)
+class GridSearch:
+    """A search of one grid per schedule, and trials of each winner; see :func:`~paper.engine.protocol.search`."""
 
-    The arguments are those of :func:`find_winners`.
-    """
-    winners, missing = [], []
-    for schedule, grid in grids.items():
-        tried = [Run(settings, seed) for settings in grid for seed in selection_seeds] if len(grid) > 1 else []
-        num_grid = request.store.outcomes(experiment.name, tried).count(None)
-        if num_grid:
-            missing.append(Missing(schedule, num_grid, len(fresh_seeds)))
-            continue
-        chosen = best_of(experiment, grid, selection_seeds, request.store)
-        settings = final(chosen.settings)
-        outcomes = _finished(experiment, settings, fresh_seeds, request)
-        if len(outcomes) < len(fresh_seeds):
-            missing.append(Missing(schedule, 0, len(fresh_seeds) - len(outcomes)))
-        if outcomes:
-            winners.append(_winner(schedule, settings, chosen.mean, len(grid), outcomes, reported))
-    return winners, missing
+    experiment: Experiment
+    grids: Mapping[str, Sequence[Settings]]  # settings to try, by name of the schedule
+    selection_seeds: Sequence[int]  # seeds on which the winner is chosen
+    fresh_seeds: Sequence[int]  # other seeds, on which the winner is reported
+    request: Request  # store, workers and progress
+    reported: ReportedMetrics
+    final: Callable[[Settings], Settings] = dict  # maps the winning settings to those of its trials
 
+    def winners(self) -> list[Winner]:
+        """Do all runs that the store lacks, and collect the winners."""
+        seeds, how = (self.selection_seeds, self.fresh_seeds), self.request
+        search(self.experiment, self.grids, *seeds, how.store, how.workers, how.progress, self.final)
+        return self.finished()[0]
 
-def _finished(experiment: Experiment, settings: Settings, seeds: Sequence[int], request: Request) -> dict[int, Outcome]:
-    """The outcomes that are in the store, by seed."""
-    found = request.store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-    return {seed: outcome for seed, outcome in zip(seeds, found, strict=True) if outcome is not None}
+    def finished(self) -> tuple[list[Winner], list[Missing]]:
+        """The winners of the grids that are complete, with their trials so far, and what is missing; nothing is run."""
+        winners, missing = [], []
+        for schedule, grid in self.grids.items():
+            tried = [Run(settings, seed) for settings in grid for seed in self.selection_seeds] if len(grid) > 1 else []
+            num_grid = self.request.store.outcomes(self.experiment.name, tried).count(None)
+            if num_grid:
+                missing.append(Missing(schedule, num_grid, len(self.fresh_seeds)))
+                continue
+            chosen = best_of(self.experiment, grid, self.selection_seeds, self.request.store)
+            outcomes = self._trials(self.final(chosen.settings))
+            if len(outcomes) < len(self.fresh_seeds):
+                missing.append(Missing(schedule, 0, len(self.fresh_seeds) - len(outcomes)))
+            if outcomes:
+                winners.append(self._winner(schedule, chosen, outcomes))
+        return winners, missing
 
+    def _trials(self, settings: Settings) -> dict[int, Outcome]:
+        """The trials that are in the store, by seed."""
+        found = self.request.store.outcomes(self.experiment.name, [Run(settings, seed) for seed in self.fresh_seeds])
+        return {seed: one for seed, one in zip(self.fresh_seeds, found, strict=True) if one is not None}
 
-def _winner(
-    schedule: str, settings: Settings, chosen: float | None, num_tried: int, outcomes: Mapping[int, Outcome],
-    reported: ReportedMetrics,
-) -> Winner:  # fmt: skip
-    trials = {metric: trials_of(settings, outcomes, metric) for metric in reported.metrics}
-    curves = {name: mean_curve(list(outcomes.values()), *which) for name, which in reported.curves.items()}
-    return Winner(schedule, settings, chosen, num_tried, trials, curves)
+    def _winner(self, schedule: str, chosen: Trials, outcomes: Mapping[int, Outcome]) -> Winner:
+        settings = self.final(chosen.settings)
+        trials = {metric: trials_of(settings, outcomes, metric) for metric in self.reported.metrics}
+        runs = list(outcomes.values())
+        curves = {name: mean_curve(runs, *which) for name, which in self.reported.curves.items()}
+        return Winner(schedule, settings, chosen.mean, len(self.grids[schedule]), trials, curves)
 
 
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:

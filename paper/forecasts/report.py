@@ -1,4 +1,4 @@
-"""The text of the page on forecasts."""
+"""The page on forecasts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from paper.engine.request import Request
 from paper.forecasts.best import Improvement, Rival
-from paper.forecasts.drawings import file_name
+from paper.forecasts.drawings import curves_figure, file_name, shapes_figure
 from paper.forecasts.failures import CURVE_AIMS, FINAL_AIMS, coverage, failures, outside, percent, runs_of
 from paper.forecasts.splits import Outcome, Score, Scored, score
-from paper.forecasts.study import Study
-from paper.page import markdown_table
+from paper.forecasts.study import Study, measure
+from paper.page import ResultsPage, markdown_table
 
 # Mean absolute errors that the multi-power law's publication states, arXiv:2503.12811.
 MULTI_POWER_LAW = {"GPT 25M": 0.0038, "GPT 100M": 0.0043}
@@ -49,6 +50,14 @@ CELLS = (
     "Each cell: mean absolute error of the last losses, in brackets that of the curves, and how many last losses are"
     " inside the 80 % interval."
 )
+
+
+def make(request: Request) -> ResultsPage:
+    """Forecasts of published training runs, compared with what was logged."""
+    study = measure(request.data, request.progress)
+    figures = {file_name(outcome): curves_figure(outcome) for outcome in study.outcomes}
+    figures["forecast_best.png"] = shapes_figure(study.improvements)
+    return ResultsPage("forecast", "Forecasts of published training runs", text(study), figures, values=values(study))
 
 
 def text(study: Study) -> str:
@@ -157,18 +166,8 @@ def _section(outcome: Outcome) -> str:
 
 
 def _table(runs: Sequence[Scored]) -> str:
-    head = [
-        "run",
-        "last step",
-        "logged",
-        "forecast",
-        "80 % interval",
-        "error",
-        "inside",
-        "curve",
-        "points in",
-        "beyond",
-    ]
+    head = ["run", "last step", "logged", "forecast", "80 % interval", "error", "inside", "curve", "points in",
+            "beyond"]  # fmt: skip
     rows = [
         [
             one.name, f"{one.run.steps[-1]:,}", f"{one.true:.4f}", f"{one.predicted:.4f}", _interval(*one.interval),

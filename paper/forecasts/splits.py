@@ -80,12 +80,6 @@ class Scored:
         return float(np.abs(self.prediction.loss - self.run.losses).mean())
 
     @cached_property
-    def worst_error(self) -> float:
-        """The error with the largest absolute value."""
-        errors = self.prediction.loss - self.run.losses
-        return float(errors[np.argmax(np.abs(errors))])
-
-    @cached_property
     def points_inside(self) -> float:
         """The fraction of the logged losses inside the interval."""
         inside = (self.run.losses >= self.prediction.low) & (self.run.losses <= self.prediction.high)

@@ -22,8 +22,7 @@ from paper.models.registry import build
 from paper.training.devices import own_device
 from paper.training.loop import Trained, train
 from paper.training.runs import TrainingRuns
-from paper.training.schedules import make_schedule
-from paper.training.settings import TrainingSettings
+from paper.training.settings import TrainingSettings, make_schedule
 
 SPLIT_SEED = 0
 Labelled = ImageSet | ImageFolder

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paper import checks
 from paper.data.folder import require_folder
 from paper.data.imagenet import load_imagenet
 from paper.engine.claims import ranked
 from paper.engine.request import Request
-from paper.engine.winners import Winner, find_winners
+from paper.engine.winners import GridSearch, Winner
 from paper.images import paper
 from paper.images.experiment import ImageData, image_experiment
 from paper.images.report import REPORTED, ResultTable, image_page
@@ -89,7 +88,7 @@ def make_cosine_power(request: Request) -> ResultsPage:
 
 
 def _setup(request: Request) -> tuple[ImageNetScale, ImageData]:
-    scale = SCALES[checks.choice("paper", "scale", request.scale, tuple(SCALES))]
+    scale = request.scale_of(SCALES)
     train, val = load_imagenet(require_folder(request.data, "ImageNet's train/ and val/"))
     return scale, ImageData.chosen(train, val, scale.num_train, scale.num_validation, scale.num_test, scale.crop)
 
@@ -103,7 +102,8 @@ def _base(scale: ImageNetScale, model: str, epochs: int) -> dict[str, Any]:
 
 def _winners(request: Request, data: ImageData, every: Mapping[str, Grid], num_trials: int) -> list[Winner]:
     experiment = image_experiment(data, {}, request.checkpoints, num_processes=num_gpus(), log=request.tensorboard)
-    return find_winners(experiment, every, SELECTION_SEEDS, range(num_trials), request, REPORTED, final_settings)
+    seeds = range(num_trials)
+    return GridSearch(experiment, every, SELECTION_SEEDS, seeds, request, REPORTED, final_settings).winners()
 
 
 def _description(scale: ImageNetScale, data: ImageData) -> list[str]:

@@ -8,7 +8,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from eigencurve.schedules.units import TYPICAL_STEPS
-from paper import checks
 
 Grid = list[dict[str, Any]]
 
@@ -104,11 +103,6 @@ SMOKE_SCALE = Scale(
     reuse_schedules=("Cosine Decay", "Eigencurve", "Eigencurve, reused"), unshrunk={"num_products": 13}, batch_size=16,
 )  # fmt: skip
 SCALES = {scale.name: scale for scale in (PAPER_SCALE, DESK_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
-
-
-def scale_named(name: str) -> Scale:
-    """The scale of that name."""
-    return SCALES[checks.choice("paper", "scale", name, tuple(SCALES))]
 
 
 def beta_for(epochs: int) -> float:

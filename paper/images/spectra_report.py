@@ -16,7 +16,7 @@ from eigencurve.figures.spectra import spectrum_figure
 from eigencurve.runs import Outcome
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.power_law import fitted_law
-from paper.data.published import GOOGLENET_CIFAR10, RESNET_CIFAR10, VGG16_CIFAR10, published_spectrum
+from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, VGG16_CIFAR10, published_spectrum
 from paper.images.scales import TITLES
 from paper.images.spectra import spectrum_of
 from paper.page import ResultsPage, markdown_table

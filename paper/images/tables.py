@@ -13,12 +13,13 @@ from paper.data.folder import data_folder, require_folder
 from paper.engine.claims import standard_errors
 from paper.engine.protocol import execute
 from paper.engine.request import Request
-from paper.engine.winners import Winner, find_winners
+from paper.engine.winners import GridSearch, Winner
 from paper.images import paper
 from paper.images.experiment import ImageData, image_experiment
 from paper.images.report import REPORTED, ResultTable, image_page
 from paper.images.scales import (
     NETWORKS,
+    SCALES,
     TITLES,
     Grid,
     Scale,
@@ -27,7 +28,6 @@ from paper.images.scales import (
     ema_grid,
     final_settings,
     grids,
-    scale_named,
     spectrum_settings,
     three_steps_grid,
 )
@@ -74,7 +74,8 @@ class ImageSetup:
         """Choose the winner of each grid on the validation images, and run its trials on all training images."""
         request, fresh = self.request, range(self.scale.num_trials)
         experiment = image_experiment(self.data, spectra, request.checkpoints, log=request.tensorboard)
-        return find_winners(experiment, grids_of, SELECTION_SEEDS, fresh, request, REPORTED, final_settings)
+        search = GridSearch(experiment, grids_of, SELECTION_SEEDS, fresh, request, REPORTED, final_settings)
+        return search.winners()
 
     @property
     def caveat(self) -> str:
@@ -106,7 +107,7 @@ class ImageSetup:
 
 def setup_for(request: Request, cifar: Cifar = CIFAR10) -> ImageSetup:
     """The setup on one of the two data sets."""
-    scale = scale_named(request.scale)
+    scale = request.scale_of(SCALES)
     folder = require_folder(request.data, f"{cifar.folder}/")
     if request.download:
         download(cifar, folder)

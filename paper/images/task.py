@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from eigencurve.hessian import crashes_channels_last
-from paper.data.augment import crop_and_flip, normalise
 from paper.data.imagenet import (
     CROP,
     IMAGENET_MEAN,
@@ -23,7 +22,7 @@ from paper.data.imagenet import (
     TrainingCrop,
     read_batches,
 )
-from paper.data.images import ImageSet
+from paper.data.images import ImageSet, crop_and_flip, normalise
 from paper.training.task import Batch, Part, Total
 
 CPU = torch.device("cpu")

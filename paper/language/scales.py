@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from paper import checks
-
 Grid = list[dict[str, Any]]
 
 # arXiv:2110.14109, Table "Hyperparameter search for schedulers".
@@ -51,11 +49,6 @@ SMOKE_SCALE = LanguageScale(
     "smoke", False, 1, 150, 0.1, 0.1, 2, 2, 1, measured_rows=4, full_grids=False, batch_size=4, unroll=5
 )
 SCALES = {scale.name: scale for scale in (PAPER_SCALE, LAPTOP_SCALE, SMOKE_SCALE)}
-
-
-def scale_named(name: str) -> LanguageScale:
-    """The scale of that name."""
-    return SCALES[checks.choice("paper", "scale", name, tuple(SCALES))]
 
 
 def base_settings(scale: LanguageScale) -> dict[str, Any]:

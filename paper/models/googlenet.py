@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from paper.models.widths import divided
+from paper.models.making import divided
 
 STEM = 192
 # The original table. Channels of the 1 × 1 branch; before and in the 3 × 3; before and in the 5 × 5; after the pool.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paper import checks
-from paper.models.widths import divided
+from paper.models.making import divided
 
 WIDTH = 1_500
 NUM_LAYERS = 2

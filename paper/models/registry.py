@@ -8,8 +8,8 @@ from torch import nn
 
 from paper import checks
 from paper.models.googlenet import googlenet
+from paper.models.making import drawn_from
 from paper.models.resnet import imagenet_resnet18, imagenet_resnet50, resnet18, resnet20
-from paper.models.seeding import drawn_from
 from paper.models.transformer import transformer
 from paper.models.vgg import vgg16
 

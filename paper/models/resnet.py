@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from paper.models.widths import divided
+from paper.models.making import divided
 
 WIDTHS = (64, 128, 256, 512)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from paper import checks
-from paper.models.widths import divided
+from paper.models.making import divided
 
 NUM_BYTES = 256
 CONTEXT = 128

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from paper.models.widths import divided
+from paper.models.making import divided
 
 STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # channels and number of convolutions
 HIDDEN = 4096

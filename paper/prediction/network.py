@@ -14,12 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from eigencurve import cosine
-from paper.data.augment import normalise
 from paper.data.folder import data_file
+from paper.data.images import normalise
 from paper.files import write_atomically
-from paper.models.seeding import drawn_from
-from paper.prediction.convex import IMAGES, NUM_CLASSES
-from paper.prediction.problems import Problem, flat_weights
+from paper.models.making import drawn_from
+from paper.prediction.problems import IMAGES, NUM_CLASSES, Problem, flat_weights
 
 WEIGHT_DECAY, BATCH_SIZE = 5e-4, 32
 # Images are averaged over squares of this many pixels, so 3 × 8 × 8 inputs are left.

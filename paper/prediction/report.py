@@ -1,17 +1,31 @@
-"""The page of the study: its tables and its sentences."""
+"""``python -m paper prediction``: predicted and real losses on problems from quadratic to far from it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from paper.arrays import Array
-from paper.page import markdown_table
+from paper.engine.request import Request
+from paper.page import ResultsPage, markdown_table
 from paper.prediction.findings import Finding, best_place, chosen_place, rank_correlation, typical_factor
-from paper.prediction.plots import LIMITS, file_name
-from paper.prediction.scales import KINDS
-from paper.prediction.study import DENSE, END, START, NoiseEffect, ProblemFindings, knows_minimum, ratios
+from paper.prediction.plots import LIMITS, figures, file_name
+from paper.prediction.scales import KINDS, SCALES
+from paper.prediction.study import (
+    DENSE,
+    END,
+    START,
+    NoiseEffect,
+    ProblemFindings,
+    knows_minimum,
+    noise_effects,
+    problem_makers,
+    ratios,
+    study_problem,
+)
+from paper.training.devices import threads
 
 INTRODUCTION = """How well does a measured `NoisyQuadratic` predict real training? Each problem below is trained by \
 SGD without momentum, with examples drawn independently at every step, under five schedules (constant, cosine, \
@@ -37,6 +51,39 @@ selects."""
 LEGEND = """Left: the final excess loss, as predicted from a measurement at the minimum, for starts at 10, 25, 50 and \
 100 % of the way from the minimum to zero weights. Right: the decrease of the loss of the network, for runs that start \
 at several points of an earlier run. Bars span all pairs that have a ratio."""
+
+
+def make(request: Request) -> ResultsPage:
+    """Measure, run and compare every problem whose data is present."""
+    scale = request.scale_of(SCALES)
+    found, skipped = [], []
+    with threads(1):  # all models are small, and one thread gives the same numbers on every machine
+        for name, maker in problem_makers(request, scale).items():
+            try:
+                problem = maker()
+            except FileNotFoundError as error:
+                skipped.append(f"The problem {name!r} is skipped: {error}")
+                continue
+            found.append(study_problem(problem, scale.plans[name], request))
+        effects = noise_effects(found[0], request)
+    return ResultsPage(
+        "prediction", "Prediction and reality", text(found, effects, skipped), figures(found, effects),
+        values={one.problem.name: _values(one) for one in found},
+    )  # fmt: skip
+
+
+def _values(found: ProblemFindings) -> dict[str, Any]:
+    return {
+        finding.start: {
+            "excess": finding.excess,
+            "pairs": [[pair.kind, pair.rate] for pair in finding.pairs],
+            "measured": finding.measured[:, -1].tolist(),
+            "predicted": {model: curves[:, -1].tolist() for model, curves in finding.predicted.items()},
+            "factor": {model: typical_factor(ratios(found, finding, model)) for model in finding.predicted},
+            "rank": {model: rank_correlation(finding, model) for model in finding.predicted},
+        }
+        for finding in found.findings
+    }
 
 
 def text(found: Sequence[ProblemFindings], effects: Sequence[NoiseEffect], skipped: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from eigencurve import Schedule, Spectrum
 from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
-from paper import checks
 from paper.prediction.network import NetworkSize
 
 KINDS = ("constant", "cosine", "linear", "wsd", "eigencurve")
@@ -64,11 +63,6 @@ SMOKE = PredictionScale(
     num_rows=100, num_images=200, network=NetworkSize(num_images=100, hidden=(8,), earlier_steps=30),
 )  # fmt: skip
 SCALES = {"paper": FULL, "desk": FULL, "laptop": FULL, "smoke": SMOKE}
-
-
-def scale_named(name: str) -> PredictionScale:
-    """The scale of that name."""
-    return SCALES[checks.choice("paper", "scale", name, tuple(SCALES))]
 
 
 def pairs_of(plan: Plan, spectrum: Spectrum) -> list[Pair]:

@@ -1,4 +1,4 @@
-"""The study itself: every problem with its measured quadratics and its real runs."""
+"""The study itself: every problem with its measured quadratics and its real runs, and the page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from torch import Tensor
 
 from eigencurve.runs import Run
 from paper.arrays import Array
-from paper.data.libsvm import SparseRows
-from paper.data.regression import load_rows
+from paper.data.rows import SparseRows, load_rows
 from paper.engine.progress import show_status
 from paper.engine.protocol import execute
 from paper.engine.request import Request
-from paper.prediction.convex import last_layer, logistic, ridge
-from paper.prediction.experiment import ExactExpectations, PredictedRuns, run_of
+from paper.prediction.experiment import ExactExpectations, PredictedRuns, curve_marks, run_of
 from paper.prediction.findings import Finding, excess_ratios, mean_and_error, progress_ratios
 from paper.prediction.measuring import (
     DensePoint,
@@ -29,8 +27,7 @@ from paper.prediction.measuring import (
     measure_point,
 )
 from paper.prediction.network import network
-from paper.prediction.problems import Problem
-from paper.prediction.replicas import curve_marks
+from paper.prediction.problems import Problem, last_layer, logistic, ridge
 from paper.prediction.scales import Pair, Plan, PredictionScale, pairs_of
 
 # Names of the local quadratics.

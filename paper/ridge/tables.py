@@ -10,15 +10,14 @@ import numpy as np
 from eigencurve.figures.curves import curves_figure
 from eigencurve.figures.spectra import spectrum_figure
 from eigencurve.runs import Run, Store
-from paper.data.regression import load_rows
+from paper.data.rows import load_rows
 from paper.engine.claims import best_sentence
 from paper.engine.protocol import Finding, Trials, search
 from paper.engine.request import Request
 from paper.engine.winners import settings_text
 from paper.page import ResultsPage, epochs_text, markdown_table
-from paper.ridge.best import best_grid
 from paper.ridge.experiment import EPOCHS, RidgeExperiment, RidgeProblem, grids
-from paper.ridge.sampling import SamplingCheck, check_sampling
+from paper.ridge.theory import SamplingCheck, best_grid, check_sampling
 
 SELECTION_SEEDS = range(100, 105)
 FRESH_SEEDS = range(5)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -12,11 +10,12 @@ from torch import Tensor
 
 from eigencurve.figures.scaling import scaling_figure
 from eigencurve.hessian import HessianOperator, estimate_spectrum
+from paper.engine.pool import in_new_process
 from paper.engine.request import Request
-from paper.models.seeding import drawn_from
+from paper.models.making import drawn_from
 from paper.models.transformer import Transformer, gpt2, next_byte_loss
 from paper.page import ResultsPage, markdown_table
-from paper.studies.process_memory import peak_bytes
+from paper.studies.memory_modes import peak_bytes
 
 SEED = 0
 NUM_STEPS = 20
@@ -26,6 +25,10 @@ NUM_VECTORS = 8
 GPT2_BUDGET = 4_000_000_000
 # Number of tokens, width, layers and heads; None is GPT-2.
 SIZES = ((128, 16, 2, 2), (256, 48, 3, 4), (1024, 128, 4, 4), (8192, 320, 6, 5), (16384, 512, 7, 8), None)
+COLUMNS = (
+    "parameters", "product (CPU s)", "rest of a step (CPU s)", "vectors (MB)", "peak before the run (MB)",
+    "peak (MB)",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Timed:
 def make(request: Request) -> ResultsPage:
     """Measure all sizes."""
     del request  # everything is random and of one scale
-    sizes = [_in_new_process(size) for size in SIZES]
+    sizes = [in_new_process(measure_size, size) for size in SIZES]
     last = sizes[-1]
     points = {
         "time of a product (CPU s)": [result.product_seconds for result in sizes],
@@ -88,17 +91,7 @@ def make(request: Request) -> ResultsPage:
         f" {last.other_seconds:.1f} s. The peak memory of the process was {last.peak_bytes / 1e9:.1f} GB, with the"
         f" model, its gradient graph and Python. The largest eigenvalue found is {last.largest:.3g}.",
         "## From 10,000 parameters to GPT-2",
-        markdown_table(
-            [
-                "parameters",
-                "product (CPU s)",
-                "rest of a step (CPU s)",
-                "vectors (MB)",
-                "peak before the run (MB)",
-                "peak (MB)",
-            ],
-            [_row(result) for result in sizes],
-        ),
+        markdown_table(COLUMNS, [_row(result) for result in sizes]),
         "![Time of a product and of the rest of a step, and memory, against the number of parameters, on logarithmic"
         " axes](large.png)",
     ]
@@ -123,11 +116,6 @@ def measure_size(size: tuple[int, int, int, int] | None) -> SizeResult:
         operator.dim, operator.seconds / NUM_STEPS, (seconds - operator.seconds) / NUM_STEPS, found.plan.num_bytes,
         before, peak_bytes(), float(found.nodes.max()),
     )  # fmt: skip
-
-
-def _in_new_process(size: tuple[int, int, int, int] | None) -> SizeResult:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(measure_size, size).result()
 
 
 def _row(result: SizeResult) -> list[str]:

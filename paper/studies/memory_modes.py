@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import resource
 import time
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,10 +13,28 @@ from torch.nn import functional as F
 from eigencurve.hessian import HessianOperator, LanczosRun, Settling, lanczos, plan_memory, shortened
 from eigencurve.schedules.units import TYPICAL_STEPS
 from paper.arrays import Array
+from paper.engine.pool import in_new_process
 from paper.engine.request import Request
 from paper.models.registry import build
 from paper.page import ResultsPage, markdown_table
 from paper.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
+
+
+def peak_bytes() -> int:
+    """Peak memory of this process, without that of the process that started it."""
+    return _status("VmHWM")
+
+
+def reset_peak() -> int:
+    """Forget the peak so far, and return the memory in use."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
 
 LARGE_BATCH = 2
 # (vectors, products) for the two networks.
@@ -28,7 +45,7 @@ LARGE_BUDGETS = ((8, 20), (40, 150))
 def make(request: Request) -> ResultsPage:
     """Measure both networks."""
     operator = resnet20_operator(request.data)
-    large = [_in_new_process(*budget) for budget in LARGE_BUDGETS]
+    large = [in_new_process(resnet18_row, *budget) for budget in LARGE_BUDGETS]
     small = resnet20_rows(operator)
     parts = [
         f"Number of threads: {torch.get_num_threads()}. Seed: {SEED}.",
@@ -91,9 +108,3 @@ def resnet18_row(vectors: int, steps: int) -> list[str]:
 
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _in_new_process(vectors: int, steps: int) -> list[str]:
-    """``resnet18_row`` in a new process, which has a peak of its own."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(resnet18_row, vectors, steps).result()

@@ -22,8 +22,7 @@ from eigencurve.hessian import (
 from eigencurve.spectrum.files import SpectrumFile, parse_spectrum
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate
-from paper.studies.noise_subjects import NoiseScale
-from paper.studies.noise_training import END, START, Problem, State, Subject, fresh_model
+from paper.studies.noise_training import END, START, NoiseScale, Problem, State, Subject, fresh_model
 
 # Weight decay of a spectrum without the metric of an optimizer whose decay is decoupled from the gradient.
 PLAIN_DECAY = 5e-4

@@ -18,8 +18,7 @@ from paper.page import ResultsPage, markdown_table
 from paper.studies.noise_covariance import covariance_section
 from paper.studies.noise_measuring import OWN, PLAIN, decay_in
 from paper.studies.noise_results import Measured, Studied, distance, exponent_text, noise_of, plus_minus
-from paper.studies.noise_subjects import NoiseScale
-from paper.studies.noise_training import END, HALF, START, TENTH
+from paper.studies.noise_training import END, HALF, START, TENTH, NoiseScale
 
 NEAR = 0.10
 COMPARED = ("cosine", "linear", "wsd", "elastic step", "eigencurve")

@@ -15,10 +15,10 @@ from torch.multiprocessing.spawn import spawn
 from eigencurve.hessian import DistributedOperator, HessianOperator, ShardedHessianOperator, estimate_spectrum
 from paper.arrays import Array
 from paper.engine.request import Request
-from paper.models.seeding import drawn_from
+from paper.models.making import drawn_from
 from paper.models.transformer import Transformer, next_byte_loss
 from paper.page import ResultsPage, markdown_table
-from paper.studies.process_memory import peak_bytes, reset_peak
+from paper.studies.memory_modes import peak_bytes, reset_peak
 from paper.training.loop import free_the_group
 
 SEED = 0
@@ -29,6 +29,10 @@ NUM_ROWS = 4
 SIZE = (4096, 320, 3, 5)
 PROCESSES = (1, 2, 4)
 OPERATORS = ("DistributedOperator", "ShardedHessianOperator")
+COLUMNS = (
+    "operator", "processes", "vectors (MB)", "growth (MB)", "memory before (MB)", "error of a product",
+    "error of α, β",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -59,18 +63,7 @@ def make(request: Request) -> ResultsPage:
         " process. `ShardedHessianOperator` measures a model that `fully_shard` has distributed, by finite differences."
         " The vectors are those of the run. The growth is the peak during the run minus the memory before it, and also"
         " contains the gradients, the gathered layers and the buffers of gloo.",
-        markdown_table(
-            [
-                "operator",
-                "processes",
-                "vectors (MB)",
-                "growth (MB)",
-                "memory before (MB)",
-                "error of a product",
-                "error of α, β",
-            ],
-            [_row(result) for result in results],
-        ),
+        markdown_table(COLUMNS, [_row(result) for result in results]),
         "The error of a product is the one that the operator reports. The error of α, β is the largest difference from"
         " those of exact products in one process, divided by the largest |α|.",
     ]

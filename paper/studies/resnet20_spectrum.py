@@ -31,9 +31,8 @@ from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.arrays import Array
-from paper.data.augment import normalise
-from paper.data.folder import data_file
-from paper.data.published import RESNET_CIFAR10, published_spectrum
+from paper.data.folder import RESNET_CIFAR10, data_file, published_spectrum
+from paper.data.images import normalise
 from paper.engine.request import Request
 from paper.models.resnet import load_npz, resnet20
 from paper.page import ResultsPage, markdown_table

@@ -12,7 +12,7 @@ from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search
-from paper.data.published import RESNET_CIFAR10, published_spectrum
+from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
 from paper.page import ResultsPage
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from eigencurve import PowerLaw, Schedule, Spectrum, cosine, eigencurve, prepare
 from eigencurve.figures.style import COLOURS, DASHES
-from paper.data.published import published_spectrum
+from paper.data.folder import published_spectrum
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table
 from paper.theory.extra_terms import SETTINGS, Setting

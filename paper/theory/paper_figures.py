@@ -15,8 +15,7 @@ from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.spectrum.power_law import fitted_law
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 from paper.arrays import Array
-from paper.data.folder import data_folder
-from paper.data.published import GOOGLENET_CIFAR10, RESNET_CIFAR10, RESNET_IMAGENET, published_spectrum
+from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, RESNET_IMAGENET, data_folder, published_spectrum
 from paper.engine.request import Request
 from paper.page import ResultsPage
 

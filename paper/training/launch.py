@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from paper.engine.children import end_with_parent
+from paper.engine.pool import end_with_parent
 from paper.training.loop import free_the_group
 
 Result = TypeVar("Result")

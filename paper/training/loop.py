@@ -26,8 +26,8 @@ from paper import checks
 from paper.files import write_atomically
 from paper.training.average import WeightAverage
 from paper.training.checkpoint import TrainingCheckpoint, identity_of
+from paper.training.devices import half_type, kernels_for
 from paper.training.log import EpochLog, step_bar
-from paper.training.precision import half_type, kernels_for
 from paper.training.settings import TrainingSettings
 from paper.training.task import Batch, Part, Task
 

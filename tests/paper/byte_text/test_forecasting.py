@@ -10,7 +10,7 @@ from paper.byte_text.forecasting import logged_runs, predict_rest
 from paper.byte_text.report import METRICS, ByteRow, RateTrials
 from paper.byte_text.scales import DESK_SCALE, FIRST, RECOMMENDATION, REST, grids
 from paper.engine.protocol import trials_of
-from paper.training.schedules import through_points
+from paper.training.settings import through_points
 
 EIGENVALUES = np.geomspace(0.03, 60.0, 40)
 MODEL = NoisyQuadratic(Spectrum(EIGENVALUES, EIGENVALUES**-0.5), noise=0.03, initial_error=2.0)

@@ -16,7 +16,7 @@ from paper.byte_text.report import (
     tails_sentence,
 )
 from paper.byte_text.scales import SMOKE_SCALE
-from paper.data.byte_text import ByteText
+from paper.data.ptb import ByteText
 from paper.engine.protocol import trials_of
 
 

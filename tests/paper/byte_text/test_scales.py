@@ -12,7 +12,7 @@ from paper.byte_text.scales import (
     recommended_grid,
     scale_named,
 )
-from paper.training.schedules import points_of
+from paper.training.settings import points_of
 
 
 def test_the_desk_has_2000_steps_and_the_two_parts_share_no_schedule():

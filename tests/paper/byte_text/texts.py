@@ -3,7 +3,7 @@
 import numpy as np
 
 from paper.byte_text.scales import SMOKE_SCALE, base_settings
-from paper.data.byte_text import ByteText, read_bytes
+from paper.data.ptb import ByteText, read_bytes
 
 
 def write_texts(folder, num=1_200):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from paper.data.folder import data_file, data_folder, require_folder
+from paper.data.folder import RESNET_CIFAR10, data_file, data_folder, published_spectrum, require_folder
 
 
 @pytest.mark.parametrize("value", [None, ""])
@@ -31,3 +31,18 @@ def test_a_file_must_exist(tmp_path, monkeypatch):
         data_file("a4a")
     (tmp_path / "a4a").touch()
     assert data_file("a4a") == data_file("a4a", tmp_path) == tmp_path / "a4a"
+
+
+def test_a_published_spectrum_is_read(data_path):
+    folder = data_path(f"spectra/{RESNET_CIFAR10}").parent.parent
+    assert len(published_spectrum(folder, RESNET_CIFAR10)) == 5000
+    assert len(published_spectrum(None, RESNET_CIFAR10)) == 5000
+
+
+def test_a_missing_folder_or_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("EIGENCURVE_DATA", raising=False)
+    message = r"paper: 'data' must be the folder that holds spectra/.*Pass --data or set EIGENCURVE_DATA"
+    with pytest.raises(ValueError, match=message):
+        published_spectrum(None, RESNET_CIFAR10)
+    with pytest.raises(FileNotFoundError, match=rf"{RESNET_CIFAR10} is missing"):
+        published_spectrum(tmp_path, RESNET_CIFAR10)

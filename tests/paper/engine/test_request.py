@@ -36,3 +36,9 @@ def test_budgets_are_those_asked_for_or_the_default():
     assert Request(epochs=(3, 1)).budgets((10,)) == [3, 1]
     with pytest.raises(ValueError, match="paper: 'epochs' must be >= 4, got 3"):
         Request(epochs=(3,)).budgets((10,), minimum=4)
+
+
+def test_a_scale_is_chosen_by_its_name():
+    assert Request(scale="smoke").scale_of({"paper": 1, "smoke": 2}) == 2
+    with pytest.raises(ValueError, match="paper: 'scale' must be one of 'paper', 'smoke', got 'huge'"):
+        Request(scale="huge").scale_of({"paper": 1, "smoke": 2})

@@ -5,10 +5,9 @@ from eigencurve.runs.store import Outcome, Run
 from paper.engine.protocol import execute, trials_of
 from paper.engine.request import Request, Workers
 from paper.engine.winners import (
+    GridSearch,
     Missing,
     ReportedMetrics,
-    find_winners,
-    finished_winners,
     mean_curve,
     settings_text,
 )
@@ -22,7 +21,7 @@ def test_winners_come_with_their_trials(tmp_path):
     request = Request(tmp_path / "s.sqlite", Workers(1, "sequential"))
     grids = {"searched": [{"x": x} for x in (0, 2)], "single": [{"x": 1}]}
     toy = Toy(str(tmp_path / "log"))
-    searched, single = find_winners(toy, grids, (10,), (20, 21), request, ReportedMetrics(("score",), {}))
+    searched, single = GridSearch(toy, grids, (10,), (20, 21), request, ReportedMetrics(("score",), {})).winners()
     assert (searched.settings, searched.num_tried) == ({"x": 2}, 2)
     assert searched.chosen == pytest.approx(1.010)
     assert searched.chosen_text(3) == "1.010 (best of 2)"
@@ -36,15 +35,15 @@ def test_a_search_that_is_not_finished(tmp_path):
     grids = {"done": [{"x": x} for x in (0, 2)], "half": [{"x": 2}, {"x": 1}], "none": [{"x": 5}, {"x": 6}]}
     toy = Toy(str(tmp_path / "log"))
     rest = ((10,), (20, 21), request, ReportedMetrics(("score",), {}))
-    find_winners(toy, {"done": grids["done"]}, *rest)
+    GridSearch(toy, {"done": grids["done"]}, *rest).winners()
     execute(toy, [Run({"x": 1}, 10), Run({"x": 5}, 10)], request.store, request.workers)
     ran = (tmp_path / "log").read_text()
-    winners, missing = finished_winners(toy, grids, *rest, final=lambda settings: {**settings})
+    winners, missing = GridSearch(toy, grids, *rest, final=lambda settings: {**settings}).finished()
     assert missing == [Missing("none", 1, 2)]
     assert [(winner.schedule, winner.settings) for winner in winners] == [("done", {"x": 2}), ("half", {"x": 2})]
     assert winners[0].trials["score"].seeds == (20, 21)
-    assert winners == find_winners(toy, {name: grids[name] for name in ("done", "half")}, *rest)
-    other = finished_winners(toy, {"half": grids["half"]}, (10,), (20, 22), *rest[2:])
+    assert winners == GridSearch(toy, {name: grids[name] for name in ("done", "half")}, *rest).winners()
+    other = GridSearch(toy, {"half": grids["half"]}, (10,), (20, 22), *rest[2:]).finished()
     assert other[1] == [Missing("half", 0, 1)]
     assert other[0][0].trials["score"].seeds == (20,)
     assert (tmp_path / "log").read_text() == ran

@@ -25,7 +25,6 @@ def scored(losses, forecast, half, name="run"):
 def test_a_scored_run():
     one = scored([8, 7, 6, 5, 4, 3, 2, 1], [8, 7, 6, 5, 4, 3, 2.5, 1.2], 0.3)
     assert one.final_error == pytest.approx(0.2)
-    assert one.worst_error == pytest.approx(0.5)
     assert one.curve_error == pytest.approx(0.7 / 8)
     assert one.points_inside == pytest.approx(7 / 8)
     assert one.end_inside

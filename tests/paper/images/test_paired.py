@@ -1,5 +1,3 @@
-"""The paired comparison through the command line, on a small folder of the real layout."""
-
 import shutil
 
 import pytest
@@ -7,9 +5,88 @@ from tests.paper.data.cifar_files import write_cifar10
 from tests.paper.images.examples import SPECTRUM
 from tests.paper.images.pages import made, run
 
-from paper.images.paired import PUBLISHED, RATES, WITH_MOMENTUM, earlier_run_settings, paired_grids
+from paper.engine.protocol import Trials
+from paper.engine.winners import Missing, Winner
+from paper.images.paired import PUBLISHED, RATES, WITH_MOMENTUM, PairedTable, earlier_run_settings, paired_grids
 from paper.images.scales import DESK_SCALE, PAPER_SCALE
-from paper.training.schedules import make_schedule
+from paper.training.settings import make_schedule
+
+CURVES = {"loss": ([1.0], [2.0]), "accuracy": ([1.0], [50.0])}
+PAPER = {"Cosine Decay": ("1.4", "84.00 ± 0.10"), "Eigencurve": ("1.3", "85.50"), "Step Decay": ("1.8", "74.00")}
+
+
+def winner(name, *accuracies, lr=0.3):
+    seeds = tuple(range(len(accuracies)))
+    settings = {"lr": lr}
+    trials = {"accuracy": Trials(settings, accuracies, 0, seeds), "loss": Trials(settings, accuracies, 0, seeds)}
+    return Winner(name, settings, 50.0, 3, trials, CURVES)
+
+
+def table(*winners, missing=(), published=PAPER, momentum=0.0):
+    return PairedTable("A net", 10, momentum, (0.1, 0.3, 1.0), winners, missing, published)
+
+
+COSINE = winner("Cosine Decay", 80.0, 82.0, 81.0)
+
+
+def test_differences_are_shown_seed_by_seed():
+    found = table(COSINE, winner("WSD", 80.6, 82.7, 81.5))
+    text = "\n\n".join(found.paragraphs())
+    assert "| WSD | +0.60 ± 0.06 | +0.35 … +0.85 | higher | +0.60, +0.70, +0.50 | 3 |" in text
+    # Each row's own accuracy varies by 1 from seed to seed, but the differences by 0.1 only.
+    assert "standard deviation of 0.10 points per seed" in text
+    assert "from 3 seeds on" in text
+    assert found.heading == "A net, 10 epochs"
+    assert table(momentum=0.9).heading == "A net, 10 epochs, momentum 0.9"
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "said"),
+    [
+        ((81.4, 83.6, 82.5), "Eigencurve is above Cosine Decay in test accuracy: +1.50 percentage points"),
+        ((81.4, 83.6, 82.5), "This agrees with the paper's +1.50 in sign and in size."),
+        ((80.2, 82.2, 81.21), "This agrees with the paper's +1.50 in sign but not in size."),
+        ((79.0, 81.0, 80.01), "This contradicts the paper, which prints +1.50."),
+        ((79.0, 84.0, 81.0), "do not show a difference; the paper's +1.50 is compatible with them."),
+        ((79.9, 82.2, 81.0), "do not show a difference; the paper's +1.50 is not compatible with them."),
+    ],
+)
+def test_the_verdict_follows_from_the_numbers(accuracies, said):
+    last = table(COSINE, winner("Eigencurve", *accuracies)).paragraphs()[-1]
+    assert last.startswith("**Verdict on the paper's claim.** Eigencurve is")
+    assert said in last
+
+
+def test_the_verdict_compares_with_step_decay_too():
+    found = table(COSINE, winner("Eigencurve", 80.1, 82.0, 81.0), winner("Step Decay", 70.0, 71.0, 70.5))
+    assert "Eigencurve is above Step Decay in test accuracy: +10.53 percentage points" in found.paragraphs()[-1]
+    without = table(COSINE, winner("Eigencurve", 80.1, 82.0, 81.0), published={}).paragraphs()[-1]
+    assert "the paper's +" not in without
+    assert "not resolved from Cosine Decay" in without
+
+
+def test_the_verdict_names_schedules_that_the_paper_lacks():
+    ours = winner("Eigencurve", 80.1, 82.0, 81.0)
+    ahead, behind = winner("WSD", 81.1, 83.2, 82.0), winner("Linear Decay", 80.0, 81.0, 80.5)
+    last = table(COSINE, ours, ahead, behind).paragraphs()[-1]
+    assert last.endswith("table does not have are above Eigencurve: WSD by 1.07 (+0.78 … +1.35).")
+    assert "above Eigencurve" not in table(COSINE, ours, behind).paragraphs()[-1]
+    assert "above Eigencurve" not in table(COSINE, ours, ahead, published={}).paragraphs()[-1]
+
+
+def test_what_is_missing_is_said_first():
+    missing = [Missing("WSD", 2, 3), Missing("Linear Decay", 0, 1)]
+    parts = table(COSINE, missing=missing).paragraphs()
+    assert parts[0].startswith(
+        "**Not finished:** WSD (2 of the runs to choose a rate and 3 trials); Linear Decay (1 trial)."
+    )
+    assert table(missing=missing).paragraphs() == parts[:1]  # no winner, so nothing else
+
+
+def test_winners_at_the_edge_of_the_rates_are_named():
+    text = "\n".join(table(COSINE, winner("WSD", 80.6, 82.7, lr=1.0)).paragraphs())
+    assert "Winners at the edge of the rates tried: WSD (1)." in text
+    assert "No winner has the smallest or the largest rate tried." in "\n".join(table(COSINE).paragraphs())
 
 
 def test_every_schedule_tries_the_same_rates():

@@ -2,7 +2,7 @@ import pytest
 from tests.paper.images.examples import SPECTRUM
 
 from paper.images.scales import LAPTOP_SCALE, PAPER_SCALE, base_settings, ema_grid, grids
-from paper.training.schedules import make_schedule
+from paper.training.settings import make_schedule
 
 
 def test_the_papers():

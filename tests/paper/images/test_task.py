@@ -5,7 +5,7 @@ from tests.paper.images.examples import images
 from torch import nn
 from torch.nn import functional as F
 
-from paper.data.augment import crop_and_flip, normalise
+from paper.data.images import crop_and_flip, normalise
 from paper.images.task import CifarImages, ImageTask, best_layout
 from paper.models.registry import build
 from paper.training.task import Part

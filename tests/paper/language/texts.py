@@ -5,7 +5,7 @@ import torch
 
 from paper.data.ptb import Corpus, Vocabulary
 from paper.models.lstm import lstm
-from paper.models.seeding import drawn_from
+from paper.models.making import drawn_from
 
 
 def words(num, seed):

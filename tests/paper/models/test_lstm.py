@@ -4,7 +4,7 @@ import torch
 from tests.reference.language import lstm_forward
 
 from paper.models.lstm import lstm
-from paper.models.seeding import drawn_from
+from paper.models.making import drawn_from
 
 
 def small(dropout=0.0, divisor=150, num_classes=13):

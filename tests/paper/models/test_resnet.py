@@ -3,7 +3,7 @@ import pytest
 import torch
 from tests.paper.models.counting import num_parameters
 
-from paper.data.augment import normalise
+from paper.data.images import normalise
 from paper.models.registry import MODELS
 from paper.models.resnet import load_npz, resnet20
 from paper.studies.resnet20_spectrum import cifar_batch

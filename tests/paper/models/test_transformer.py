@@ -6,7 +6,7 @@ import torch
 from tests.reference.language import transformer_forward
 
 from eigencurve.hessian.operator import HessianOperator
-from paper.models.seeding import drawn_from
+from paper.models.making import drawn_from
 from paper.models.transformer import NUM_HEADS, Transformer, next_byte_loss, transformer
 
 

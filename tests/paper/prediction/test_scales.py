@@ -1,15 +1,11 @@
-import pytest
-
 import eigencurve as ec
-from paper.prediction.scales import KINDS, SCALES, Plan, pairs_of, scale_named
+from paper.prediction.scales import KINDS, SCALES, Plan, pairs_of
 
 
 def test_every_scale_plans_every_problem():
     for scale in SCALES.values():
         assert list(scale.plans) == ["ridge", "logistic", "last-layer", "network"]
         assert all(plan.shown_rate in plan.rates for plan in scale.plans.values())
-    with pytest.raises(ValueError, match="'scale' must be one of"):
-        scale_named("huge")
 
 
 def test_pairs_are_every_schedule_at_every_rate():

@@ -6,7 +6,7 @@ from tests.paper.prediction.toys import PLAN, images_file, small_logistic, small
 
 from paper.engine.request import Request, Workers
 from paper.prediction import study
-from paper.prediction.least_squares import expected_gaps
+from paper.prediction.experiment import expected_gaps
 from paper.prediction.scales import KINDS, SMOKE
 from paper.prediction.study import DENSE, END, START, noise_effects, problem_makers, study_problem
 

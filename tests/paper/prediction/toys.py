@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from tests.paper.ridge.problems import problem as ridge_problem
 
-from paper.prediction.convex import logistic, ridge
+from paper.prediction.problems import logistic, ridge
 from paper.prediction.scales import Plan
 
 PLAN = Plan(60, (0.3, 0.1), 0.1, num_seeds=3, seeds_together=2, num_samples=2, num_products=7, num_steps=7)

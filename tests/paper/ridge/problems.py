@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paper.data.libsvm import SparseRows
+from paper.data.rows import SparseRows
 from paper.ridge.experiment import RidgeProblem
 
 # A file in LIBSVM's format.

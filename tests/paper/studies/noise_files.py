@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from tests.paper.data.cifar_files import write_cifar10
 
-from paper.studies.noise_subjects import SMOKE
+from paper.studies.noise_training import SMOKE
 
 SUBJECTS = {subject.name: subject for subject in SMOKE.subjects}
 IMAGES = SUBJECTS["vgg16_cifar10_narrow8"]

@@ -19,7 +19,7 @@ from eigencurve import (
     wsd,
 )
 from eigencurve.theory.quadratic import NoisyQuadratic
-from paper.training.schedules import (
+from paper.training.settings import (
     best_schedule,
     make_schedule,
     num_intervals,
