@@ -9,6 +9,11 @@ from eigencurve import Spectrum, load_spectrum
 from paper import checks
 
 VARIABLE = "EIGENCURVE_DATA"
+# The first is the spectrum of a ResNet-20, despite its name.
+RESNET_CIFAR10 = "resnet-18_cifar10.txt"
+GOOGLENET_CIFAR10 = "googlenet_cifar10.txt"
+VGG16_CIFAR10 = "vgg16_cifar10.txt"
+RESNET_IMAGENET = "resnet-18_imagenet.txt"
 
 
 def data_folder() -> Path | None:
@@ -46,13 +51,6 @@ def data_file(name: str, data: Path | None = None) -> Path:
     if not (folder / name).exists():
         raise FileNotFoundError(f"{name} is missing in {folder}; {VARIABLE} or --data must name the folder with it.")
     return folder / name
-
-
-# The first is the spectrum of a ResNet-20, despite its name.
-RESNET_CIFAR10 = "resnet-18_cifar10.txt"
-GOOGLENET_CIFAR10 = "googlenet_cifar10.txt"
-VGG16_CIFAR10 = "vgg16_cifar10.txt"
-RESNET_IMAGENET = "resnet-18_imagenet.txt"
 
 
 def published_path(data: Path | None, file: str) -> Path:

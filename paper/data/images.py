@@ -1,4 +1,8 @@
-"""Labelled images in memory, and their random crops and flips."""
+"""Labelled images in memory, and random crops and flips that depend only on the seed, the epoch and the index.
+
+In a given epoch an example is always the same image, whatever the batches, their order or the number of processes. A
+resumed run sees the same images as one that was not stopped.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from paper import checks
+
+PIXEL_MEAN = (0.4914, 0.4822, 0.4465)
+PIXEL_STD = (0.2023, 0.1994, 0.2010)
+PADDING = 4
+Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +70,6 @@ class ImageSet:
         """The images at ``indices``, in that order."""
         chosen = torch.as_tensor(indices, dtype=torch.int64)
         return ImageSet(self.images[chosen], self.labels[chosen], self.num_classes, self.name)
-
-
-PIXEL_MEAN = (0.4914, 0.4822, 0.4465)
-PIXEL_STD = (0.2023, 0.1994, 0.2010)
-PADDING = 4
-
-Words = npt.NDArray[np.uint64]
 
 
 def random_words(seed: int, epoch: int, indices: Tensor) -> Words:

@@ -17,6 +17,8 @@ from eigencurve.hessian import keep_freed_memory
 from paper.engine.request import Workers
 
 LOOK_SECONDS = 0.5
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def end_with_parent(parent: int) -> None:
@@ -29,10 +31,6 @@ def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(LOOK_SECONDS)
     os._exit(1)
-
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 def results(workers: Workers, function: Callable[[Task], Result], tasks: Iterator[Task]) -> Iterator[Result]:

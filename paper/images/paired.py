@@ -40,6 +40,13 @@ from paper.page import ResultsPage, epochs_text
 
 REFERENCE = paper.COSINE
 RESOLVED = 0.5  # percentage points
+NETWORK = "resnet18"
+RATES = (0.3, 0.6, 0.1, 1.0)  # in the order in which they are tried
+MOMENTUM = 0.9
+PUBLISHED = "published/resnet-18_cifar10"
+LINEAR, WSD, FROM_PUBLISHED = "Linear Decay", "WSD", "Eigencurve, published spectrum"
+RECOMMENDATION = "Recommendation"
+WITH_MOMENTUM = (paper.COSINE, LINEAR, WSD, paper.EIGENCURVE)
 
 
 @dataclass(frozen=True)
@@ -158,15 +165,6 @@ def _published_gap(table: PairedTable, other: str) -> float | None:
         return None
     ours, theirs = (float(table.published[name][1].split("±")[0]) for name in (paper.EIGENCURVE, other))
     return ours - theirs
-
-
-NETWORK = "resnet18"
-RATES = (0.3, 0.6, 0.1, 1.0)  # in the order in which they are tried
-MOMENTUM = 0.9
-PUBLISHED = "published/resnet-18_cifar10"
-LINEAR, WSD, FROM_PUBLISHED = "Linear Decay", "WSD", "Eigencurve, published spectrum"
-RECOMMENDATION = "Recommendation"
-WITH_MOMENTUM = (paper.COSINE, LINEAR, WSD, paper.EIGENCURVE)
 
 
 def make(request: Request) -> ResultsPage:

@@ -22,6 +22,8 @@ from paper.training.devices import threads
 
 # Number of steps whose examples are drawn at once.
 DRAWN = 500
+# A run diverged if its excess loss exceeds the initial one by this factor, or is not finite.
+EXPLOSION = 1e3
 
 
 def curve_marks(total_steps: int, count: int = 24) -> IntArray:
@@ -146,10 +148,6 @@ def _products(matrix: Array) -> tuple[csr_array, tuple[IntArray, IntArray]]:
         starts.append(starts[-1] + len(i))
     shape = (len(matrix), len(first))
     return csr_array((np.concatenate(values), np.concatenate(columns), np.array(starts)), shape=shape), (first, second)
-
-
-# A run diverged if its excess loss exceeds the initial one by this factor, or is not finite.
-EXPLOSION = 1e3
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,15 @@ from paper.models.resnet import load_npz, resnet20
 from paper.ridge.experiment import RidgeProblem
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
+# Starts at these fractions of the way from the minimum to zero weights.
+DISTANCES = (1.0, 0.5, 0.25, 0.1)
+LOGISTIC_DECAY, LAST_LAYER_DECAY = 1e-3, 5e-4
+LOGISTIC_BATCH, LAST_LAYER_BATCH = 8, 32
+NUM_CLASSES = 10
+FEATURES_AT_ONCE = 500
+# A gradient this small is at the minimum up to rounding: its excess loss is below its square over twice the decay.
+SMALLEST_GRADIENT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,17 +110,6 @@ class Problem:
 def flat_weights(model: nn.Module) -> Tensor:
     """The parameters of a model as one flat vector."""
     return parameters_to_vector(model.parameters()).detach()
-
-
-CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
-# Starts at these fractions of the way from the minimum to zero weights.
-DISTANCES = (1.0, 0.5, 0.25, 0.1)
-LOGISTIC_DECAY, LAST_LAYER_DECAY = 1e-3, 5e-4
-LOGISTIC_BATCH, LAST_LAYER_BATCH = 8, 32
-NUM_CLASSES = 10
-FEATURES_AT_ONCE = 500
-# A gradient this small is at the minimum up to rounding: its excess loss is below its square over twice the decay.
-SMALLEST_GRADIENT = 1e-6
 
 
 def squared_loss(outputs: Tensor, labels: Tensor) -> Tensor:

@@ -21,6 +21,17 @@ from paper.data.rows import SparseRows
 
 # When the factored-out scale falls below this, it is multiplied back in, long before it could underflow.
 SMALLEST_SCALE = 1e-30
+ALPHA = 1e-3
+EPOCHS = (1, 5, 25, 250)
+INITIAL_RATES = (0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006, 0.0003, 0.0002, 0.0001)
+LAST_RATES = (0.1, 0.01, 0.001, 0.0001, 0.00001, 0.0, None)  # None is the paper's "UNRESTRICTED"
+SHRINKAGES = (0.5, 2**-0.5, 2 ** (-1 / 3), 2**-0.2, 2**-0.05)
+INITIAL_WEIGHTS = 0.05
+# A run diverged if its gap exceeds the initial gap by this factor, or is not finite.
+EXPLOSION = 1e3
+# Number of schedules that run side by side; they share the order of rows, so each entry is read once for all.
+WIDTH = 32
+NUM_CURVE_POINTS = 50
 
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
@@ -75,19 +86,6 @@ def run_steps(
         if smallest < SMALLEST_SCALE:
             scaled *= scale
             scale[:] = 1.0
-
-
-ALPHA = 1e-3
-EPOCHS = (1, 5, 25, 250)
-INITIAL_RATES = (0.1, 0.06, 0.03, 0.02, 0.01, 0.006, 0.003, 0.002, 0.001, 0.0006, 0.0003, 0.0002, 0.0001)
-LAST_RATES = (0.1, 0.01, 0.001, 0.0001, 0.00001, 0.0, None)  # None is the paper's "UNRESTRICTED"
-SHRINKAGES = (0.5, 2**-0.5, 2 ** (-1 / 3), 2**-0.2, 2**-0.05)
-INITIAL_WEIGHTS = 0.05
-# A run diverged if its gap exceeds the initial gap by this factor, or is not finite.
-EXPLOSION = 1e3
-# Number of schedules that run side by side; they share the order of rows, so each entry is read once for all.
-WIDTH = 32
-NUM_CURVE_POINTS = 50
 
 
 @dataclass(frozen=True, eq=False)

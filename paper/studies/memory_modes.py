@@ -19,6 +19,11 @@ from paper.models.registry import build
 from paper.page import ResultsPage, markdown_table
 from paper.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
 
+LARGE_BATCH = 2
+# (vectors, products) for the two networks.
+SMALL_BUDGETS = ((102, 250), (62, 150), (42, 150))
+LARGE_BUDGETS = ((8, 20), (40, 150))
+
 
 def peak_bytes() -> int:
     """Peak memory of this process, without that of the process that started it."""
@@ -34,12 +39,6 @@ def reset_peak() -> int:
 def _status(name: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-
-LARGE_BATCH = 2
-# (vectors, products) for the two networks.
-SMALL_BUDGETS = ((102, 250), (62, 150), (42, 150))
-LARGE_BUDGETS = ((8, 20), (40, 150))
 
 
 def make(request: Request) -> ResultsPage:

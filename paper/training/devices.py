@@ -11,6 +11,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
+aten = torch.ops.aten
+# The operations that take long without kernels for bfloat16; the others convert numbers as they read them.
+PRODUCTS = frozenset(
+    {aten.convolution.default, aten.convolution_backward.default}
+    | {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+)
+
 
 def num_gpus() -> int:
     """Number of processes for a large run: one per GPU, or one if there is no GPU."""
@@ -34,14 +41,6 @@ def threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-aten = torch.ops.aten
-# The operations that take long without kernels for bfloat16; the others convert numbers as they read them.
-PRODUCTS = frozenset(
-    {aten.convolution.default, aten.convolution_backward.default}
-    | {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
-)
 
 
 class ProductsInFloat32(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -25,6 +25,8 @@ PRECISION_WORDS = {
     "float32": "float32",
     "bfloat16": "bfloat16 mixed precision",
 }
+NUM_KNOTS = 512
+NUM_POINTS = 128
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,6 @@ class TrainingSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {**self.__dict__, "schedule": self.schedule.to_dict()}
-
-
-NUM_KNOTS = 512
-NUM_POINTS = 128
 
 
 def make_schedule(settings: Mapping[str, Any], total_steps: int, spectra: Mapping[str, Spectrum]) -> Schedule:
