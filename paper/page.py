@@ -17,14 +17,14 @@ from paper.files import write_atomically
 class ResultsPage:
     """A page of results."""
 
-    name: str  # file name without the suffix, relative to the output folder, such as ``"theory/rates"``
+    name: str  # file name without the suffix, relative to the output folder, such as `"theory/rates"`
     title: str  # title of the page
     body: str  # Markdown text below the title
     # Matplotlib figures to save as PNG, by file name relative to the page.
     figures: Mapping[str, Any] = field(default_factory=dict)
     # Contents of further files, by file name relative to the page.
     files: Mapping[str, bytes] = field(default_factory=dict)
-    # Plain values for ``--json``; if empty, the text is printed instead.
+    # Plain values for `--json`; if empty, the text is printed instead.
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, made_by: str) -> str:

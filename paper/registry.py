@@ -23,8 +23,8 @@ class Entry:
     name: str  # name on the command line
     shows: str  # what the page shows
     needs: str  # data and time that it takes
-    maker: str  # function ``Request -> ResultsPage``, as ``"module:function"`` below ``paper``
-    parts: tuple[str, ...] = ()  # parts of the runs that ``--part`` can name; empty if the page needs all of them
+    maker: str  # function `Request -> ResultsPage`, as `"module:function"` below `paper`
+    parts: tuple[str, ...] = ()  # parts of the runs that `--part` can name; empty if the page needs all of them
 
     def make(self, request: Request) -> ResultsPage:
         """Import the maker and make the page.

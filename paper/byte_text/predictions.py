@@ -29,7 +29,7 @@ class Predictions:
 
     made_by: str  # how they were made: the method, and the runs that it was fitted to
     losses: Mapping[str, Mapping[float, PredictedLoss]]  # predicted final validation loss, by schedule and peak rate
-    # Points of the recommended schedule, by peak rate; see ``through_points``.
+    # Points of the recommended schedule, by peak rate; see `through_points`.
     recommended: Mapping[float, Sequence[Sequence[float]]]
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,8 +22,8 @@ class PublishedRun:
     """A published run."""
 
     model: str  # name of the model in the index
-    kind: str  # name of its schedule in the index, such as ``"cosine"`` or ``"lin0.2"``
-    split: str  # ``"fit"`` or ``"predict"`` if the publication says so, else empty
+    kind: str  # name of its schedule in the index, such as `"cosine"` or `"lin0.2"`
+    split: str  # `"fit"` or `"predict"` if the publication says so, else empty
     peak_lr: float  # peak learning rate
     run: LoggedRun  # the logged losses, with the exact schedule from step 0 on
 

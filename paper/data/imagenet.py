@@ -50,7 +50,7 @@ class ImageFolder:
     """Image files and their labels; nothing is decoded."""
 
     root: Path  # folder that the file names are relative to
-    files: tuple[str, ...]  # file names, relative to ``root``
+    files: tuple[str, ...]  # file names, relative to `root`
     labels: Tensor  # label of each file, int64
     classes: tuple[str, ...]  # name of each class, in the order of the labels
     name: str  # name for reports

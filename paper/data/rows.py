@@ -30,7 +30,7 @@ class SparseRows:
     """A matrix X as compressed sparse rows, and the labels y."""
 
     labels: Array  # label of each row
-    starts: IntArray  # start of each row in ``columns`` and ``values``, followed by their length
+    starts: IntArray  # start of each row in `columns` and `values`, followed by their length
     columns: IntArray  # column of each entry, starting at 0
     values: Array  # value of each entry, finite
     num_columns: int  # number of columns of X

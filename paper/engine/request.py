@@ -20,7 +20,7 @@ class Workers:
     """The worker processes that run an experiment."""
 
     count: int = -1  # number of workers; -1 for one per core (of the cluster, with Ray)
-    # ``"loky"`` for processes on this machine, ``"sequential"`` for this process, ``"ray"`` for a Ray cluster.
+    # `"loky"` for processes on this machine, `"sequential"` for this process, `"ray"` for a Ray cluster.
     backend: str = "loky"
     address: str | None = None  # address of the Ray cluster; None starts one on this machine
 
@@ -42,8 +42,8 @@ class Request:
     download: bool = False  # whether missing data may be downloaded
     epochs: Sequence[int] = ()  # budgets to run; empty for those of the scale
     progress: bool = False  # whether to draw progress bars
-    scale: str = "paper"  # size of the deep-learning experiments: ``"paper"``, ``"desk"``, ``"laptop"`` or ``"smoke"``
-    # Part of the runs to do, for pages that have parts (see the registry): ``"finished"`` does none and makes the page
+    scale: str = "paper"  # size of the deep-learning experiments: `"paper"`, `"desk"`, `"laptop"` or `"smoke"`
+    # Part of the runs to do, for pages that have parts (see the registry): `"finished"` does none and makes the page
     # from the finished runs. None does all runs.
     part: str | None = None
 

@@ -23,7 +23,7 @@ class Rival:
     loss: float  # forecast loss at its end
     measured: float | None  # last logged loss, if a run used this schedule
     gain: float  # how much lower the forecast loss of the best schedule is
-    gain_low: float  # lower end of the 80 % interval of ``gain``
+    gain_low: float  # lower end of the 80 % interval of `gain`
     gain_high: float  # upper end of that interval
 
 

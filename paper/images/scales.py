@@ -39,7 +39,7 @@ class SpectrumScale:
     training: Mapping[str, tuple[int, tuple[int, ...]]]
     num_images: int  # number of images on which the Hessian is taken
     num_products: int  # largest number of Hessian products
-    settle: float | None  # tolerance at which ``estimate_spectrum`` stops early
+    settle: float | None  # tolerance at which `estimate_spectrum` stops early
     microbatch: int | None = None  # largest number of images in memory at a time; None for all
 
 

@@ -23,7 +23,7 @@ class Finding:
     pairs: Sequence[Pair]  # schedules with their rates
     marks: IntArray  # numbers of steps at which losses are known
     measured: Array  # mean excess loss of the runs, one row per pair, one column per mark; infinite if a run diverged
-    error: Array  # standard error of ``measured``
+    error: Array  # standard error of `measured`
     predicted: Mapping[str, Array]  # predicted excess losses in the same shape, by name of the local quadratic
 
     def at_rate(self, rate: float) -> list[int]:

@@ -34,7 +34,7 @@ class LocalQuadratic:
 
     quadratic: NoisyQuadratic  # the noisy quadratic
     dim: int  # number of parameters, by which a loss per dimension is multiplied
-    floor: float = 0.0  # excess loss of the quadratic's minimum over the ``end`` of the problem
+    floor: float = 0.0  # excess loss of the quadratic's minimum over the `end` of the problem
 
     def curve(self, schedule: Schedule, marks: IntArray) -> Array:
         """Predicted excess loss over the problem's ``end`` after each number of steps; infinite if it diverges."""

@@ -53,7 +53,7 @@ class Problem:
     batch_size: int  # number of examples per step
     end: Tensor  # flat weights of the minimum, or of the end of an earlier run
     starts: Mapping[str, Tensor]  # flat weights that runs start from, by name; the first is the usual start
-    is_minimum: bool = True  # whether ``end`` is a minimum
+    is_minimum: bool = True  # whether `end` is a minimum
     # The same problem for the compiled SGD of ridge regression, if it is one.
     ridge: RidgeProblem | None = field(default=None, repr=False)
 

@@ -34,10 +34,10 @@ MICROBATCH = 128
 class Measuring:
     """How to measure a network at one moment."""
 
-    moment: str  # one of ``MOMENTS``
+    moment: str  # one of `MOMENTS`
     num_curved: int  # number of examples of the Hessian
     num_noisy: int  # Number of examples of the noise. Those of the Hessian are among them.
-    metric: str = PLAIN  # ``"plain"``, or ``"own"`` for the metric of the network's adaptive optimizer
+    metric: str = PLAIN  # `"plain"`, or `"own"` for the metric of the network's adaptive optimizer
     probe: int = 0  # Seed of the probe. Only seed 0 measures the noise.
 
 

@@ -40,7 +40,7 @@ class Subject:
 
     name: str  # name of its files, and of its spectrum in the zoo
     title: str  # name on the page
-    network: str  # name of the network, a key of ``MODELS``
+    network: str  # name of the network, a key of `MODELS`
     divisor: int  # divisor of its widths
     lr: float  # peak learning rate of a cosine decay to zero
     weight_decay: float  # weight decay of the training, and of the schedules made from the spectrum
@@ -49,7 +49,7 @@ class Subject:
     num_curved: int  # number of examples of the Hessian and of the gradient noise
     num_noisy: int  # number of examples of the noise in the comparison with more of them
     epochs: int = 10  # number of epochs, a multiple of 10; 0 for weights from a file, which were trained elsewhere
-    optimizer: str = "sgd"  # ``"sgd"``, with momentum 0.9, or ``"adamw"``
+    optimizer: str = "sgd"  # `"sgd"`, with momentum 0.9, or `"adamw"`
     rise: float = 0.0  # share of the steps in which the rate rises
     max_norm: float | None = None  # largest norm of the gradient in training; None disables clipping
     num_test: int = 2000  # number of test examples
@@ -71,7 +71,7 @@ class Problem:
     """What a network is trained and measured on."""
 
     digest: str  # hash of the data
-    loss: Callable[[Tensor, Tensor], Tensor]  # ``loss(model(x), y)``, the mean over a batch
+    loss: Callable[[Tensor, Tensor], Tensor]  # `loss(model(x), y)`, the mean over a batch
     # Function that returns the first n training examples (x, y), without augmentation.
     examples: Callable[[int], tuple[Tensor, Tensor]]
     task: Task | None = None  # training task; None for weights from a file
@@ -82,11 +82,11 @@ class Problem:
 class State:
     """A network at one moment of its training."""
 
-    moment: str  # one of ``MOMENTS``
+    moment: str  # one of `MOMENTS`
     step: int  # number of steps taken; -1 if unknown
     model: nn.Module  # the network, in eval mode
     optimizer: torch.optim.Optimizer | None  # the optimizer with its state; None for weights from a file
-    metrics: Mapping[str, float]  # last measurements of the training run, such as ``accuracy``
+    metrics: Mapping[str, float]  # last measurements of the training run, such as `accuracy`
 
 
 def problem_of(subject: Subject, data: Path | None) -> Problem:

@@ -28,10 +28,10 @@ class Likeness:
     """The distance of Eigencurve to cosine decay on one spectrum."""
 
     setting: Setting  # spectrum, and the run that the paper assumes for it
-    by_steps: dict[int, tuple[float, ...]]  # distance for each β in ``BETAS``, by total steps T
-    # Distance for each β in ``BETAS``, by number of nodes; at half of the paper's T.
+    by_steps: dict[int, tuple[float, ...]]  # distance for each β in `BETAS`, by total steps T
+    # Distance for each β in `BETAS`, by number of nodes; at half of the paper's T.
     by_nodes: dict[int, tuple[float, ...]]
-    curves: tuple[Schedule, ...]  # schedule for each β in ``BETAS``, at half of the paper's T
+    curves: tuple[Schedule, ...]  # schedule for each β in `BETAS`, at half of the paper's T
 
 
 def distance(schedule: Schedule) -> float:

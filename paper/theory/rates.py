@@ -27,10 +27,10 @@ SCHEDULES = ("constant", "inverse time", "step decay", "eigencurve")
 class Sweep:
     """Losses times T/σ² per dimension, for several T or several κ."""
 
-    spectrum: str  # name of the spectrum in ``SPECTRA``
-    along: str  # what varies: ``"T"`` or ``"κ"``
+    spectrum: str  # name of the spectrum in `SPECTRA`
+    along: str  # what varies: `"T"` or `"κ"`
     points: tuple[float, ...]  # values of T or κ
-    scaled: dict[str, tuple[float, ...]]  # loss · T/σ² at each point, by schedule; ``"certificate"`` is the lower bound
+    scaled: dict[str, tuple[float, ...]]  # loss · T/σ² at each point, by schedule; `"certificate"` is the lower bound
 
 
 def make(_request: Request) -> ResultsPage:

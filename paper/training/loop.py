@@ -40,7 +40,7 @@ STEPS_BETWEEN_CHECKS = 20
 class Trained:
     """The result of a training run."""
 
-    # Pairs of (epochs done, number) for ``train_loss``, ``lr`` and each of the task's measurements.
+    # Pairs of (epochs done, number) for `train_loss`, `lr` and each of the task's measurements.
     history: Mapping[str, list[tuple[float, float]]]
     diverged: bool  # whether the run stopped because the loss was not finite
     num_steps: int  # number of steps taken

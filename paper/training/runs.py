@@ -18,7 +18,7 @@ class TrainingRuns:
     """Training runs, each by itself; a run that was killed resumes from its checkpoint."""
 
     name: str  # name of the experiment in the store, with a hash of the data, so runs on other data are other runs
-    # ``train_one(run, key, checkpoint)`` trains one run; ``checkpoint`` is the file to resume from. It can be pickled.
+    # `train_one(run, key, checkpoint)` trains one run; `checkpoint` is the file to resume from. It can be pickled.
     train_one: Callable[[Run, str, Path | None], Outcome]
     metric: str  # metric by which settings are chosen
     minimise: bool  # whether a smaller metric is better

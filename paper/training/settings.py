@@ -41,17 +41,16 @@ class TrainingSettings:
     epochs: int  # number of epochs
     momentum: float = 0.0  # momentum m of SGD
     weight_decay: float = 0.0  # weight decay δ
-    # Decay α of the averaged weights :math:`\bar w \leftarrow \alpha\bar w + (1-\alpha)w`, which are then evaluated;
-    # None evaluates the weights themselves.
+    # Decay α of the averaged weights w̄ ← α w̄ + (1 - α) w, which are then evaluated; None evaluates the weights.
     ema_decay: float | None = None
     # Largest norm of the gradient; a larger gradient is scaled down. None disables clipping.
     max_norm: float | None = None
-    # Precision of the forward and backward pass. ``"float32"`` is full precision; ``"bfloat16"`` is mixed precision on
-    # any device, with weights, updates and evaluations in float32; ``"auto"`` is mixed precision on a CUDA device and
+    # Precision of the forward and backward pass. `"float32"` is full precision; `"bfloat16"` is mixed precision on
+    # any device, with weights, updates and evaluations in float32; `"auto"` is mixed precision on a CUDA device and
     # float32 elsewhere.
     precision: str = "auto"
     evaluate_every: int = 1  # number of epochs between evaluations; the last epoch is always evaluated
-    optimizer: str = "sgd"  # ``"sgd"`` or ``"adamw"``
+    optimizer: str = "sgd"  # `"sgd"` or `"adamw"`
     betas: tuple[float, float] = (0.9, 0.999)  # decay rates of AdamW's first and second moment
 
     def __post_init__(self) -> None:
