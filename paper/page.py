@@ -43,6 +43,12 @@ class ResultsPage:
         return list(contents)
 
 
+def page_with_figure(name: str, title: str, figure: Any, text: str) -> ResultsPage:
+    """A page that begins with its only figure; ``name`` may be in a folder."""
+    file = f"{Path(name).name}.png"
+    return ResultsPage(name, title, f"![{Path(name).name}]({file})\n\n{text}", {file: figure})
+
+
 def made_by_line(command: str) -> str:
     """The line that states how a page was made: the exact command, the date, the versions and the revision."""
     origin = origin_here()

@@ -1,12 +1,27 @@
-"""A progress bar for many runs: done, running, failed, time left. Drawn on a terminal only."""
+"""Progress bars with the time left, drawn on a terminal only."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
+
+
+def new_bar(enabled: bool, *notes: ProgressColumn) -> RichProgress:
+    """A bar with what is done, ``notes``, and the time left, on standard error if that is a terminal."""
+    console = Console(stderr=True)
+    first, last = (TextColumn("{task.description}"), BarColumn()), (TimeElapsedColumn(), TimeRemainingColumn())
+    shown = enabled and console.is_terminal
+    return RichProgress(*first, MofNCompleteColumn(), *notes, *last, console=console, disable=not shown)
 
 
 class Progress:
@@ -19,13 +34,7 @@ class Progress:
     """
 
     def __init__(self, title: str, total: int, enabled: bool) -> None:
-        console = Console(stderr=True)
-        self._bar = RichProgress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("running {task.fields[running]}, failed {task.fields[failed]}"),
-            TimeElapsedColumn(), TimeRemainingColumn(),
-            console=console, disable=not (enabled and console.is_terminal),
-        )  # fmt: skip
+        self._bar = new_bar(enabled, TextColumn("running {task.fields[running]}, failed {task.fields[failed]}"))
         self._task = self._bar.add_task(title, total=total, running=0, failed=0)
         self._running = self._failed = 0
 

@@ -14,7 +14,7 @@ from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search
 from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
-from paper.page import ResultsPage
+from paper.page import ResultsPage, page_with_figure
 
 WEIGHT_DECAY = 5e-4
 # (T, σ²): 100 epochs of 391 batches with little and with much noise, and 10 epochs with much noise.
@@ -35,9 +35,9 @@ class Case:
 def make(request: Request) -> ResultsPage:
     """The page of the best schedule and the classic ones."""
     cases = measure(request.data)
-    body = f"![best](best.png)\n\n{text(cases)}"
-    title = "The best schedule and the classic ones on a published spectrum"
-    return ResultsPage("theory/best", title, body, {"best.png": figure(cases)})
+    return page_with_figure(
+        "theory/best", "The best schedule and the classic ones on a published spectrum", figure(cases), text(cases)
+    )
 
 
 def measure(data: Path | None) -> list[Case]:

@@ -13,7 +13,7 @@ from eigencurve import PowerLaw, Schedule, Spectrum, cosine, eigencurve, prepare
 from eigencurve.figures.style import COLOURS, DASHES
 from paper.data.folder import published_spectrum
 from paper.engine.request import Request
-from paper.page import ResultsPage, markdown_table
+from paper.page import ResultsPage, markdown_table, page_with_figure
 from paper.theory.extra_terms import SETTINGS, Setting
 
 # The paper's values for 10 and for 100 epochs, and the limit that the second approximates.
@@ -55,8 +55,7 @@ def joined(spectrum: Spectrum, per_octave: int | None) -> Spectrum:
 def make(request: Request) -> ResultsPage:
     """The page that compares Eigencurve with cosine decay."""
     found = measure(request.data)
-    body, figures = f"![cosine](cosine.png)\n\n{text(found)}", {"cosine.png": figure(found)}
-    return ResultsPage("theory/cosine", "Eigencurve compared with cosine decay", body, figures)
+    return page_with_figure("theory/cosine", "Eigencurve compared with cosine decay", figure(found), text(found))
 
 
 def measure(data: Path | None) -> list[Likeness]:

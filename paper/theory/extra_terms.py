@@ -14,7 +14,7 @@ from eigencurve.figures.style import COLOURS
 from eigencurve.theory.bounds import inverse_time_of, minimax_rate
 from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, RESNET_IMAGENET, VGG16_CIFAR10, published_path
 from paper.engine.request import Request
-from paper.page import ResultsPage, markdown_table
+from paper.page import ResultsPage, markdown_table, page_with_figure
 
 NOISES = (1.0, 1e4)
 ROWS = ("inverse time", "step decay", "eigencurve", "best found")
@@ -66,8 +66,9 @@ class Block:
 def make(request: Request) -> ResultsPage:
     """The page of extra terms."""
     blocks = measure(request.data)
-    body, figures = f"![extra-terms](extra-terms.png)\n\n{text(blocks)}", {"extra-terms.png": figure(blocks)}
-    return ResultsPage("theory/extra-terms", "Extra terms, exact losses and certificates", body, figures)
+    return page_with_figure(
+        "theory/extra-terms", "Extra terms, exact losses and certificates", figure(blocks), text(blocks)
+    )
 
 
 def measure(data: Path | None) -> list[Block]:

@@ -12,7 +12,7 @@ from eigencurve import NoisyQuadratic, PowerLaw, Schedule, Spectrum, constant, e
 from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.theory.bounds import inverse_time_of
 from paper.engine.request import Request
-from paper.page import ResultsPage, markdown_table
+from paper.page import ResultsPage, markdown_table, page_with_figure
 
 NUM_NODES = 256
 KAPPA = 64.0
@@ -36,9 +36,8 @@ class Sweep:
 def make(_request: Request) -> ResultsPage:
     """The page of measured rates."""
     sweeps = measure()
-    body = f"![rates](rates.png)\n\n{text(sweeps)}"
-    return ResultsPage(
-        "theory/rates", "The rates of the paper's schedules, measured", body, {"rates.png": figure(sweeps)}
+    return page_with_figure(
+        "theory/rates", "The rates of the paper's schedules, measured", figure(sweeps), text(sweeps)
     )
 
 

@@ -14,7 +14,7 @@ from eigencurve.theory.allocation import allocate, schedule_for
 from eigencurve.theory.recursion import LossParts
 from paper.arrays import Array
 from paper.engine.request import Request
-from paper.page import ResultsPage, markdown_table
+from paper.page import ResultsPage, markdown_table, page_with_figure
 
 SEED = 0
 NUM_PROBLEMS = 2000
@@ -27,8 +27,7 @@ Ratios = dict[str, list[tuple[float, float, float]]]
 def make(_request: Request) -> ResultsPage:
     """The page about the tightness of the bounds."""
     ratios = measure()
-    body, figures = f"![tightness](tightness.png)\n\n{text(ratios)}", {"tightness.png": figure(ratios)}
-    return ResultsPage("theory/tightness", "How tight the paper's bounds are", body, figures)
+    return page_with_figure("theory/tightness", "How tight the paper's bounds are", figure(ratios), text(ratios))
 
 
 def measure() -> Ratios:

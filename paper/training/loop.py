@@ -6,7 +6,7 @@ import gc
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from paper.files import write_atomically
 from paper.training.average import WeightAverage
 from paper.training.checkpoint import TrainingCheckpoint, identity_of
 from paper.training.devices import half_type, kernels_for
-from paper.training.log import EpochLog, step_bar
+from paper.training.log import epoch_log, step_bar
 from paper.training.settings import TrainingSettings
 from paper.training.task import Batch, Part, Task
 
@@ -102,7 +102,7 @@ def train(
         torch.manual_seed(seed * part.count + part.rank)
         file = TrainingCheckpoint(checkpoint, identity) if checkpoint is not None else None
         loop = _Loop(model, task, settings, part, device, file, save_seconds, snapshots or {})
-        with EpochLog(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
+        with epoch_log(log if part.rank == 0 else None) as epochs, step_bar(progress and part.rank == 0, steps) as bar:
             trained = loop.run(epochs, bar)
     if part.count > 1:
         del loop
@@ -152,7 +152,7 @@ class _Loop:
         if file is not None and (saved := self._saved(file)) is not None:
             self._restore(saved)
 
-    def run(self, log: EpochLog, bar: Any) -> Trained:
+    def run(self, log: Callable[[int, Mapping[str, float]], None], bar: Any) -> Trained:
         """Run the remaining epochs."""
         now = self.progress
         self._snapshot()
@@ -204,7 +204,7 @@ class _Loop:
             self.average.update(self.model)
         self.running += torch.stack([loss.detach().double() * batch.size, loss.new_tensor(batch.size).double()])
 
-    def _measure(self, log: EpochLog) -> None:
+    def _measure(self, log: Callable[[int, Mapping[str, float]], None]) -> None:
         """Add the epoch's training loss and the task's measurements to the history."""
         done = self.progress.step // self.task.steps_per_epoch
         found = {"train_loss": self._mean_loss(), "lr": self.settings.schedule(self.progress.step - 1)}
@@ -213,7 +213,7 @@ class _Loop:
             found.update(self._evaluate())
         for name, value in found.items():
             self.progress.history.setdefault(name, []).append((float(done), value))
-        log.write(done, found)
+        log(done, found)
 
     def _evaluate(self) -> dict[str, float]:
         self.model.eval()

@@ -3,7 +3,7 @@ import sys
 import pytest
 from tests.paper.training.training_job import Blobs, net, settings
 
-from paper.training.log import EpochLog, step_bar
+from paper.training.log import epoch_log, step_bar
 from paper.training.loop import train
 
 
@@ -22,8 +22,8 @@ def test_without_a_folder_or_tensorboard_nothing_is_written(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     for folder in (None, tmp_path):
-        with EpochLog(folder) as log:
-            log.write(1, {"train_loss": 0.5})
+        with epoch_log(folder) as log:
+            log(1, {"train_loss": 0.5})
     assert list(tmp_path.iterdir()) == []
 
 
