@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,10 @@ import numpy as np
 from eigencurve import NoisyQuadratic, Spectrum
 from eigencurve.runs import Outcome, Run, Store
 from eigencurve.theory.optimal import knots_for
-from paper.engine.protocol import execute, one_by_one
+from paper.engine.protocol import execute
 from paper.engine.request import Workers
 from paper.ridge.experiment import INITIAL_WEIGHTS, RidgeExperiment, RidgeProblem, make_schedule
+from paper.training.runs import TrainingRuns
 
 # SGD with batch size 1 is unstable above 1/max ‖x‖² (0.07 for a4a), which the noise model of the theory ignores.
 LARGEST_RATES = (0.06, 0.03, 0.02, 0.01)
@@ -40,37 +43,22 @@ def noisy_quadratic(problem: RidgeProblem) -> NoisyQuadratic:
     return NoisyQuadratic(Spectrum(eigenvalues, np.ones_like(eigenvalues)), noise, error)
 
 
-@dataclass(frozen=True, eq=False)
-class BestSchedules:
-    """Searches for the best schedule.
+def best_schedules(ridge: RidgeExperiment) -> TrainingRuns:
+    """Searches for the best schedule, in place of training.
 
-    The settings are ``epochs`` and the largest rate ``lr``; the curve of the outcome is the schedule found.
+    The settings are ``epochs`` and the largest rate ``lr``; the curve of the outcome is the schedule found. The seed is
+    not used.
     """
+    return TrainingRuns(f"{ridge.name}/best", partial(_search, ridge.problem), "loss", minimise=True)
 
-    ridge: RidgeExperiment
-    metric: str = "loss"
-    minimise: bool = True
 
-    @property
-    def name(self) -> str:
-        """Name of the ridge experiment, followed by ``/best``."""
-        return f"{self.ridge.name}/best"
-
-    def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Every search by itself, the longest first."""
-        return one_by_one(runs)
-
-    def run(self, batch: Sequence[Run]) -> list[Outcome]:
-        """Search for each run's schedule; the seed is not used."""
-        return [self._search(run.settings["epochs"], run.settings["lr"]) for run in batch]
-
-    def _search(self, epochs: int, largest: float) -> Outcome:
-        total = epochs * len(self.ridge.problem.rows)
-        quadratic = noisy_quadratic(self.ridge.problem)
-        found, bound = quadratic.search_best(total, largest), quadratic.lower_bound(total, largest)
-        knots = knots_for(total, NUM_KNOTS)
-        curve = tuple(zip(knots.astype(float).tolist(), found.schedule(knots).tolist(), strict=True))
-        return Outcome({"loss": found.loss, "lower_bound": bound}, curve)
+def _search(problem: RidgeProblem, run: Run, _key: str, _checkpoint: Path | None) -> Outcome:
+    total, largest = run.settings["epochs"] * len(problem.rows), run.settings["lr"]
+    quadratic = noisy_quadratic(problem)
+    found, bound = quadratic.search_best(total, largest), quadratic.lower_bound(total, largest)
+    knots = knots_for(total, NUM_KNOTS)
+    curve = tuple(zip(knots.astype(float).tolist(), found.schedule(knots).tolist(), strict=True))
+    return Outcome({"loss": found.loss, "lower_bound": bound}, curve)
 
 
 def best_grid(
@@ -80,7 +68,7 @@ def best_grid(
     if epochs * len(ridge.problem.rows) > MAX_STEPS:
         return []
     runs = [Run({"epochs": epochs, "lr": largest}, seed=0) for largest in LARGEST_RATES]
-    outcomes = execute(BestSchedules(ridge), runs, store, workers, progress)
+    outcomes = execute(best_schedules(ridge), runs, store, workers, progress)
     return [
         {
             "schedule": "best",
