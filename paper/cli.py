@@ -28,12 +28,12 @@ def main(words: Sequence[str] | None = None) -> int:
         if options.name is None:
             _list(options.json)
         else:
-            _make(options, "python -m paper " + shlex.join(words))
+            _make(options, "python -m paper " + shlex.join(word for word in words if word != "--debug"))
     except KeyboardInterrupt:
         where = f" Finished runs are in {options.store}; the same command resumes from there."
         print(f"Interrupted.{where if options.store.exists() else ''}", file=sys.stderr)
         return INTERRUPTED
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+    except (ArithmeticError, ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         if options.debug:
             raise
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
