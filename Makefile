@@ -5,16 +5,16 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help studio install test test-random test-oldest test-newest mutants soak lint types check bench bench-peers demo docs \
+.PHONY: help studio install test test-random test-oldest test-newest mutants soak lint types check bench bench-peers demo docs paper \
   pictures tape clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt paper/requirements.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement paper/requirements.txt
 	@touch $@
 
 install: $(VENV)/.installed ## create .venv with everything that development needs
@@ -70,7 +70,7 @@ lint: install ## check lint and formatting with ruff
 	$(BIN)/ruff format --check .
 
 types: install ## check types with mypy --strict
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src paper
 
 check: lint types ## run everything that CI runs: lint, types, tests
 	$(MAKE) test
@@ -81,7 +81,15 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.demo ## measure a small network, get a recommended schedule, and race it against the usual ones
-	$(BIN)/eigencurve reproduce demo --output demo-output
+	$(BIN)/eigencurve demo --output demo.html --force
+
+$(VENV)/.paper: pyproject.toml constraints.txt paper/requirements.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[plot,torch]' --requirement paper/requirements.txt
+	@touch $@
+
+paper: $(VENV)/.paper ## make a table of the paper: make paper NAME=ridge ARGS="--output results"; without NAME, list them
+	$(BIN)/python -m paper $(NAME) $(ARGS)
 
 $(VENV)/.studio: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

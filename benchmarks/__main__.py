@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eigencurve.experiments.page import ResultsPage, made_by_line
+from paper.page import ResultsPage, made_by_line
 
 FOLDER = Path(__file__).parent
 # The order of the page: what a user waits for first.

@@ -9,12 +9,12 @@ import copy
 
 import torch
 
-from eigencurve.experiments.data.cifar import load_cifar
-from eigencurve.experiments.data.folder import data_folder
-from eigencurve.experiments.images.experiment import ImageData
-from eigencurve.experiments.images.task import ImageTask, best_layout
-from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.training.task import Part
+from paper.data.cifar import load_cifar
+from paper.data.folder import data_folder
+from paper.images.experiment import ImageData
+from paper.images.task import ImageTask, best_layout
+from paper.models.registry import build
+from paper.training.task import Part
 
 NUM_IMAGES, NUM_TEST, BATCH, RATE, EPOCHS = 10_000, 1_000, 128, 0.2, 3
 

@@ -20,7 +20,7 @@ import torch
 from benchmarks.products import seconds
 from torch.nn import functional as F
 
-from eigencurve.experiments.models.resnet import resnet20
+from paper.models.resnet import resnet20
 
 TOOLS = ("eigencurve", "pyhessian", "hessian-eigenthings", "curvlinops")
 

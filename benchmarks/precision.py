@@ -12,12 +12,12 @@ import torch
 from benchmarks.products import medians
 from torch.nn import functional as F
 
-from eigencurve.experiments.bytes import scales as byte_scales
-from eigencurve.experiments.images import scales as image_scales
-from eigencurve.experiments.images.task import best_layout
-from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.models.transformer import next_byte_loss
-from eigencurve.experiments.training.precision import kernels_for
+from paper.byte_text import scales as byte_scales
+from paper.images import scales as image_scales
+from paper.images.task import best_layout
+from paper.models.registry import build
+from paper.models.transformer import next_byte_loss
+from paper.training.devices import kernels_for
 
 CPU = torch.device("cpu")
 

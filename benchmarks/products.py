@@ -18,10 +18,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.models.transformer import next_byte_loss
 from eigencurve.hessian import HessianOperator, keep_freed_memory
 from eigencurve.hessian.watched import Snapshot
+from paper.models.registry import build
+from paper.models.transformer import next_byte_loss
 
 NUM_BUILDS = 4
 NUM_COMPARISONS = 9

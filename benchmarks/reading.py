@@ -13,16 +13,15 @@ import torch
 from PIL import Image
 from torch.nn import functional as F
 
-from eigencurve.experiments.data.augment import crop_and_flip, normalise
-from eigencurve.experiments.data.imagenet import (
+from paper.data.imagenet import (
     IMAGENET_MEAN,
     IMAGENET_STD,
     TrainingCrop,
     list_images,
     read_batches,
 )
-from eigencurve.experiments.data.images import ImageSet
-from eigencurve.experiments.models.registry import build
+from paper.data.images import ImageSet, crop_and_flip, normalise
+from paper.models.registry import build
 
 NUM_BATCHES = 12
 CIFAR = (("resnet18", 16), ("resnet18", 8), ("resnet20", 1))

@@ -13,9 +13,8 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import SGDRegressor
 from tests.reference.sgd import ridge_sgd
 
-from eigencurve.experiments.data.libsvm import SparseRows
-from eigencurve.experiments.data.regression import load_rows
-from eigencurve.experiments.ridge.experiment import WIDTH, RidgeProblem, grids, make_schedule, run_sgd
+from paper.data.rows import SparseRows, load_rows
+from paper.ridge.experiment import WIDTH, RidgeProblem, grids, make_schedule, run_sgd
 
 EPOCHS = 5
 

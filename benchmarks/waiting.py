@@ -31,14 +31,14 @@ from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve._files import write_atomically
-from eigencurve.experiments.models.registry import build
-from eigencurve.experiments.studies.resnet20_spectrum import resnet20_problem
 from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
 from eigencurve.hessian.lanczos import Recurrence, diagonal_lanczos
 from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.settings import seed_of
 from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
+from paper.models.registry import build
+from paper.studies.resnet20_spectrum import resnet20_problem
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
 # Our schedules are compared at these numbers of products. Two probes have 2,000 steps; the first 1,000 of one are the

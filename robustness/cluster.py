@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from robustness.counts import Counts
-from tests.experiments.engine.toy import Toy
+from tests.paper.engine.toy import Toy
 
-from eigencurve.experiments.engine.protocol import execute
-from eigencurve.experiments.engine.request import Workers
 from eigencurve.runs.store import Run, Store
+from paper.engine.protocol import execute
+from paper.engine.request import Workers
 
 ROOT = Path(__file__).parents[1]
 RUNS = [Run({"x": x}, seed) for x in range(4) for seed in range(3)]

@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import torch
 from robustness.counts import Counts
-from tests.experiments.engine.toy import Toy
-from tests.experiments.training.training_job import Blobs, net, settings
+from tests.paper.engine.toy import Toy
+from tests.paper.training.training_job import Blobs, net, settings
 from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve._files import write_atomically
-from eigencurve.experiments.engine.protocol import execute
-from eigencurve.experiments.engine.request import Workers
-from eigencurve.experiments.training.loop import train
 from eigencurve.forecast import LoggedRun, fit_runs
 from eigencurve.hessian import HessianOperator, checkpoint, estimate_noise, estimate_spectrum
 from eigencurve.runs.store import Run, Store
+from paper.engine.protocol import execute
+from paper.engine.request import Workers
+from paper.training.loop import train
 
 PATIENCE = 600.0
 GRID = [Run({"x": x}, seed) for x in range(5) for seed in range(20)]

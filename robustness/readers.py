@@ -21,12 +21,6 @@ from robustness.counts import Counts
 from torch import nn
 
 import eigencurve as ec
-from eigencurve.experiments.data.download import extract_files
-from eigencurve.experiments.data.imagenet import CenterCrop, read_image
-from eigencurve.experiments.data.libsvm import read_libsvm
-from eigencurve.experiments.data.plain_pickle import load_plain
-from eigencurve.experiments.data.ptb import read_words
-from eigencurve.experiments.training.checkpoint import TrainingCheckpoint
 from eigencurve.forecast import load_run
 from eigencurve.hessian import estimate_spectrum
 from eigencurve.hessian.state_files import load_preconditioner
@@ -34,6 +28,12 @@ from eigencurve.runs.exchange import read_runs, write_runs
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store, StoreError
 from eigencurve.studio.source import read_upload
+from paper.data.download import extract_files
+from paper.data.imagenet import CenterCrop, read_image
+from paper.data.plain_pickle import load_plain
+from paper.data.ptb import read_words
+from paper.data.rows import read_libsvm
+from paper.training.checkpoint import TrainingCheckpoint
 
 # What a damaged file may use in addition to what the process uses already.
 MEMORY = 2 << 30

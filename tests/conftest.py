@@ -1,5 +1,6 @@
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -32,3 +33,16 @@ def data_path() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def terminal(monkeypatch, capsys):
+    """Make standard error look like a wide terminal; return a function that returns the last line drawn on it."""
+    for name, value in {"FORCE_COLOR": "1", "TTY_COMPATIBLE": "1", "TERM": "xterm", "COLUMNS": "200"}.items():
+        monkeypatch.setenv(name, value)
+
+    def last_line():
+        lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err).strip().splitlines()
+        return lines[-1] if lines else ""
+
+    return last_line

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from eigencurve._children import end_with_parent, safe_path
+from eigencurve._children import end_with_parent
 
 PATIENCE = 60
 PARENT = """
@@ -52,18 +52,3 @@ def test_a_child_ends_with_a_parent_that_is_killed():
 def test_the_parent_itself_is_left_alone():
     end_with_parent(os.getpid())
     time.sleep(1.0)  # twice the time between two looks
-
-
-def test_modules_in_the_current_folder_are_not_imported_in_the_block(tmp_path, monkeypatch):
-    (tmp_path / "queue.py").write_text("open('planted', 'w')")
-    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
-    words = [sys.executable, "-c", "import queue"]
-    with safe_path():
-        subprocess.run(words, cwd=tmp_path, check=True)
-    assert not (tmp_path / "planted").exists()
-    subprocess.run(words, cwd=tmp_path, check=True)
-    assert (tmp_path / "planted").exists()
-    monkeypatch.setenv("PYTHONSAFEPATH", "yes")
-    with safe_path():
-        pass
-    assert os.environ["PYTHONSAFEPATH"] == "yes"

@@ -1,6 +1,11 @@
-"""The architecture as a test: which package may import which, no import cycles, no private names across packages."""
+"""The architecture as a test: which package may import which, no import cycles, no private names across packages.
+
+``paper`` is outside: it uses the public names of the library, and the library does not import it.
+"""
 
 import ast
+import importlib
+import importlib.util
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -29,12 +34,18 @@ LAYERS = {
     "figures": CORE | {"forecast", "planning"},
     "report": CORE | {"forecast", "runs", "planning", "figures"},
     "studio": CORE | {"forecast", "planning", "figures"},
-    "experiments": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report"},
-    "commands": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio"},
+    "demo": CORE | {"", "hessian", "adapters", "planning", "figures", "report"},
+    "commands": CORE
+    | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio", "demo"},
     "cli": {"", "commands"},
 }
-# The one command that runs experiments, and the plan that measures a model first, imported only then.
-DOORS = {("commands.reproduce", "experiments"), ("planning.from_operator", "hessian")}
+# The plan that measures a model first, imported only then.
+DOORS = {("planning.from_operator", "hessian")}
+PAPER = Path(__file__).parent.parent / "paper"
+# What CONTRIBUTING.md lists as public: packages with their ``__all__``, and packages whose modules are public.
+PUBLIC = {"eigencurve", "eigencurve.forecast", "eigencurve.hessian", "eigencurve.runs"}
+PUBLIC_MODULES = {"eigencurve.adapters", "eigencurve.figures", "eigencurve.schedules", "eigencurve.spectrum",
+                  "eigencurve.theory"}  # fmt: skip
 
 
 class Import(NamedTuple):
@@ -114,16 +125,15 @@ def test_layers():
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("report.report", "from eigencurve.experiments.registry import entry"),
-        ("report.report", "def f():\n    import eigencurve.experiments"),
+        ("report.report", "from eigencurve.demo.run import run_demo"),
+        ("report.report", "def f():\n    import eigencurve.demo"),
         ("spectrum.groups", "from eigencurve.schedules.base import Schedule"),
         ("schedules.base", "import eigencurve as ec"),
-        ("commands.compare", "from eigencurve.experiments import registry"),
         ("planning.subject", "from eigencurve.hessian.estimate import SpectrumEstimate"),
     ],
 )
 def test_a_wrong_import_is_found(module, line):
-    """The check itself: report must not import experiments, nor the core an outer package."""
+    """The check itself: report must not import the demo, nor the core an outer package."""
     assert any(violation(found) for found in imports_in(module, line))
 
 
@@ -150,3 +160,70 @@ def test_no_private_names_across_packages():
         and any(part.startswith("_") and part != "__version__" for part in [found.name, *found.target.split(".")[1:]])
     ]
     assert not wrong, "\n".join(wrong)
+
+
+EVERY_MODULE = {f"eigencurve.{module}" for module in MODULES}
+
+
+def defined_in(module: str) -> set[str]:
+    """The names without underscore that a module defines, which does not include what it imports."""
+    path = MODULES.get(module.removeprefix("eigencurve."))
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body if path else []:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {leaf.id for target in targets for leaf in ast.walk(target) if isinstance(leaf, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+def uses_of_the_library(source: str) -> Iterator[tuple[str, str]]:
+    """The modules of the library that a module of ``paper`` imports, each with a name from it or an empty one."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.split(".")[0] == "eigencurve")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "eigencurve":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def is_public(module: str, name: str) -> bool:
+    if module in PUBLIC:
+        return not name or name in importlib.import_module(module).__all__
+    if module in PUBLIC_MODULES:
+        return f"{module}.{name}" in EVERY_MODULE
+    return module.rpartition(".")[0] in PUBLIC_MODULES and name in defined_in(module)
+
+
+def test_the_paper_uses_public_names_only():
+    uses = {(path, use) for path in PAPER.rglob("*.py") for use in uses_of_the_library(path.read_text())}
+    assert len(uses) > 100
+    wrong = [f"{path.relative_to(PAPER)}: {'.'.join(use)}" for path, use in sorted(uses) if not is_public(*use)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("from eigencurve import cosine", True),
+        ("from eigencurve.theory import bounds", True),
+        ("from eigencurve.theory.bounds import theorem_1", True),
+        ("import eigencurve as ec", True),
+        ("from eigencurve import _check", False),
+        ("from eigencurve._files import write_atomically", False),
+        ("from eigencurve.hessian.operator import HessianOperator", False),
+        ("from eigencurve.schedules.base import Array", False),
+        ("from eigencurve.planning.plan import plan", False),
+    ],
+)
+def test_what_is_public(line, expected):
+    (use,) = uses_of_the_library(line)
+    assert is_public(*use) == expected
+
+
+def test_the_library_does_not_import_the_paper():
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "paper" for name in names), path

@@ -49,12 +49,20 @@ def installed(built, tmp_path_factory):
 def test_the_sdist_has_what_the_wheel_is_built_from(built):
     with tarfile.open(built[0]) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    assert {"pyproject.toml", "README.md", "LICENSE", "src/eigencurve/__init__.py", "tests/conftest.py"} <= names
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "src/eigencurve/__init__.py",
+        "paper/cli.py",
+        "tests/conftest.py",
+    } <= names
 
 
 def test_the_wheel_has_its_data_files(built):
     with ZipFile(built[1]) as wheel:
         names = set(wheel.namelist())
+    assert all(name.startswith(("eigencurve/", "eigencurve-")) for name in names)
     for path in (ROOT / "src" / "eigencurve").rglob("*"):
         if path.suffix in (".npz", ".css", ".typed"):
             assert path.relative_to(ROOT / "src").as_posix() in names

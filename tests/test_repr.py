@@ -60,6 +60,7 @@ def measured():
     yield measuring.MatvecOperator(lambda v: v, 5)
     yield from (estimate, estimate.octaves, estimate.measurement(), estimate.plan)
     yield measuring.lanczos(operator, torch.ones(5), 3)
+    yield measuring.Settling(5e-4, 100, torch.float32)
     noise = measuring.estimate_noise(operator, estimate, 2, progress=False)
     began = measuring.estimate_start(operator, (start, model), estimate, progress=False)
     yield from (noise, noise.octaves, began, began.octaves)

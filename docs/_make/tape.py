@@ -84,7 +84,6 @@ END"""
 
 STEPS = (
     Step("Run the demo. It creates a virtual environment in `.venv`.", "make demo"),
-    Step("The demo writes a page and its figures:", "ls demo-output"),
     Step("Activate the environment to use the command line:", ". .venv/bin/activate"),
     Step("List the spectra that ship with the package:", "eigencurve zoo"),
     Step(

@@ -15,7 +15,7 @@ def keep_freed_memory() -> bool:
     A Hessian product or a training step on a CPU allocates and frees about a hundred large tensors. By default glibc
     returns much of that memory to the system, which hands it out again page by page, filled with zeros. On a ResNet-20
     this costs a tenth to a fifth of the time of a product. The setting affects the whole process, so only programs
-    should change it, as ``eigencurve estimate`` and the worker processes of experiments do, and libraries should not.
+    should change it, as ``eigencurve estimate`` and the worker processes of ``paper`` do, and libraries should not.
     The peak memory does not change, but it is held until the process ends.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None

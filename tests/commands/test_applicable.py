@@ -45,7 +45,6 @@ COSINE = ("schedule", "--kind", "cosine", *SHORT, "--lr", "0.1")
         (("fit", "constant.csv", "--json", "--report", "-"), "Pass only one of --json and --report -"),
         (("fit", "constant.csv", "--warmup", "6"), "--warmup must be left out: these logs show their own warmup."),
         (("zoo", "--json", "show", "resnet20_cifar10"), "--json must be left out before show. Pass it after"),
-        (("reproduce", "--epochs", "3"), "--epochs must be left out without a NAME"),
     ],
 )  # fmt: skip
 def test_an_option_that_does_nothing_is_refused_by_name(words, message, monkeypatch):

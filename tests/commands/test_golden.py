@@ -3,7 +3,7 @@ import sys
 import pytest
 from tests.commands.golden import CASES, FOLDER, case, close, difference, output_of, prepare
 
-TORCH = ("estimate", "plan_model", "plan_no_batch", "reproduce_")
+TORCH = ("estimate", "plan_model", "plan_no_batch")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,10 +2,10 @@ import pytest
 import torch
 from tests.hessian.models import generator
 
-from eigencurve.experiments.models.transformer import Transformer, next_byte_loss
 from eigencurve.hessian import HessianOperator
 from eigencurve.hessian.differences import choose_step, first_step, relative_size
 from eigencurve.hessian.space import whole_space
+from paper.models.transformer import Transformer, next_byte_loss
 
 
 def test_a_size_is_relative_unless_the_reference_is_zero():

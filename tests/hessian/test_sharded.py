@@ -7,7 +7,6 @@ from tests.torchrun import run_in_two
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.experiments.models.transformer import Transformer, next_byte_loss
 from eigencurve.hessian import (
     HessianOperator,
     ShardedHessianOperator,
@@ -15,6 +14,7 @@ from eigencurve.hessian import (
     estimate_spectrum,
     estimate_start,
 )
+from paper.models.transformer import Transformer, next_byte_loss
 
 PROGRAM = """
 import json, os, sys

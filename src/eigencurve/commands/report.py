@@ -55,7 +55,7 @@ def report(
     max_lr: options.MaxLr = None,
     best: Annotated[bool, typer.Option(help="Search for the numerically best schedule; takes some seconds.")] = True,
     store: Annotated[
-        Path | None, typer.Option(help="SQLite file of finished runs to show, from `eigencurve reproduce`.")
+        Path | None, typer.Option(help="SQLite file of finished runs to show, from `python -m paper`.")
     ] = None,
     force: options.Force = False,
 ) -> None:

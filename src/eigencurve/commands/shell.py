@@ -25,7 +25,7 @@ COMMANDS = {
     "report": "Write a self-contained HTML report.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the spectra that ship with the package.",
-    "reproduce": "Make a table or figure of the experiments, or list them all.",
+    "demo": "Measure a small network, plan its next run, and race the plan.",
     "studio": "Explore schedules on an interactive page in your browser.",
 }
 # Arguments of the functions behind the commands, and the parameter that sets each.

@@ -7,13 +7,16 @@ except ImportError as error:
 
 from eigencurve._heap import keep_freed_memory
 from eigencurve.hessian.distributed import DistributedOperator
-from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum, shortened
+from eigencurve.hessian.kernels import crashes_channels_last
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator
+from eigencurve.hessian.probe_error import probe_error
+from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.hessian.sharded import ShardedHessianOperator
 from eigencurve.hessian.start import estimate_start, start_from_gradient
 from eigencurve.spectrum.noise import NoiseEstimate
@@ -22,10 +25,12 @@ from eigencurve.spectrum.start import StartEstimate
 __all__ = [
     # products
     "DistributedOperator", "GaussNewtonOperator", "HessianOperator", "MatvecOperator", "PreconditionedOperator",
-    "ShardedHessianOperator", "as_operator",
+    "ShardedHessianOperator", "as_operator", "crashes_channels_last",
     # spectra
     "LanczosRun", "MemoryPlan", "SpectrumEstimate", "estimate_spectrum", "keep_freed_memory", "lanczos",
     "plan_memory",
+    # how accurate a spectrum is
+    "Settling", "log_curve", "probe_error", "shortened",
     # gradient noise and the start of a run
     "NoiseEstimate", "StartEstimate", "estimate_noise", "estimate_start", "start_from_gradient",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The paper's experiments and further studies; ``python -m paper NAME`` runs them."""

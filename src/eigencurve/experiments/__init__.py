@@ -1,1 +1,0 @@
-"""The paper's experiments and further studies; ``eigencurve reproduce NAME`` runs them."""
