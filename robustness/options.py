@@ -245,9 +245,10 @@ def prepare(place: Path) -> None:
     """Write the files that the commands read."""
     place.joinpath("positive.txt").write_text("0.001 20\n0.05 12\n0.7 6\n")
     place.joinpath("measured.py").write_text(PROBLEM)
-    for name, schedule in (("constant", ec.constant(1900, 0.01)), ("cosine", ec.cosine(1900, 0.01))):
+    schedules = {"constant": ec.constant(1900, 0.01), "cosine": ec.cosine(1900, 0.01), "resumed": ec.linear(1900, 0.01)}
+    for name, schedule in schedules.items():
         place.joinpath(f"{name}.csv").write_text(_log(ec.warmup(schedule, 100)))
-    head, *rows = place.joinpath("constant.csv").read_text().splitlines()
+    head, *rows = place.joinpath("resumed.csv").read_text().splitlines()
     place.joinpath("resumed.csv").write_text("\n".join([head, *rows, *rows[-3:]]) + "\n")
     saved = '{"kind": "cosine", "version": 1, "total_steps": 60, "lr": 0.1, "min_lr": 0.0}\n'
     place.joinpath("other.json").write_text(saved.replace("0.1", "0.2"))
