@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 NUM_VALIDATIONS = 64
 AVERAGES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
 NUM_TRAIN = 2000
-# A loss this many times the first one has diverged.
-DIVERGED = 10.0
+# A batch whose loss is this many times the first one has diverged; one of ten times the first may be a spike.
+DIVERGED = 100.0
 
 
 @dataclass(frozen=True, eq=False)
