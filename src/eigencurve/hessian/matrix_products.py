@@ -103,5 +103,10 @@ def _multiplied(a: Tensor, b: Tensor) -> Tensor:
 
 def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
     """The product a b by oneDNN, with the operator to which ``torch.compile`` lowers linear layers on CPUs."""
-    product: Tensor = torch.ops.mkldnn._linear_pointwise(a, b.mT, None, "none", [], "")
+    product: Tensor = torch.ops.mkldnn._linear_pointwise(_dense(a), _dense(b).mT, None, "none", [], "")
     return product
+
+
+def _dense(matrix: Tensor) -> Tensor:
+    """``matrix`` without gaps between its rows, as those of ``x[::2]``; oneDNN is hundreds of times slower there."""
+    return matrix if matrix.is_contiguous() or matrix.mT.is_contiguous() else matrix.contiguous()
