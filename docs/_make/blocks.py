@@ -169,14 +169,8 @@ def _plain(line: str) -> str:
 
 
 def _near(one: str, other: str) -> bool:
-    """Whether two printed numbers may be the same: 0.0185 prints as 0.018 or 0.019, as its last digits fall."""
     a, b = _number(one), _number(other)
-    return abs(a - b) <= max(TOLERANCE * max(abs(a), abs(b)), 1.01 * _last_place(one))
-
-
-def _last_place(text: str) -> float:
-    """The last decimal place of a printed number with decimals; 0 for whole numbers and powers of ten."""
-    return 10.0 ** -len(text.partition(".")[2]) if "." in text and "e" not in text else 0.0
+    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
 
 
 def _number(text: str) -> float:
