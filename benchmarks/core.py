@@ -47,7 +47,7 @@ def making():
 
 def evaluating():
     f = ec.eigencurve(LAW, 10**6, 0.1)
-    lengths = reference.interval_lengths(ec.group(LAW).share.tolist(), 10**6)
+    lengths = reference.interval_lengths(ec.spectrum.group(LAW).share.tolist(), 10**6)
     some = range(0, 10**6, 1000)
     part = best_of(lambda: [reference.eigencurve_rate(t, [LAW.mu, LAW.L], lengths, 0.1, 2.0) for t in some])
     row("all rates of 10^6 steps, values()", best_of(f.values), part * 1000, "the transcription (a thousandth, scaled)")

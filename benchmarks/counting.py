@@ -53,7 +53,7 @@ def matrices(rng):
 
 
 def log_curve(spectrum):
-    return np.log(ec.eigencurve(ec.prepare(spectrum, WEIGHT_DECAY), TOTAL_STEPS, lr=1.0).values())
+    return np.log(ec.eigencurve(ec.spectrum.prepare(spectrum, WEIGHT_DECAY), TOTAL_STEPS, lr=1.0).values())
 
 
 def row(eigenvalues, num_steps):

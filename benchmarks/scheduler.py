@@ -28,7 +28,7 @@ def optimizer():
 def schedulers():
     spectrum = zoo_spectrum("resnet20_cifar10")
     yield "ScheduleLR, cosine", ScheduleLR(optimizer(), ec.cosine(T, 0.1))
-    yield "ScheduleLR, eigencurve", ScheduleLR(optimizer(), ec.eigencurve(ec.prepare(spectrum, 5e-4), T, 0.1))
+    yield "ScheduleLR, eigencurve", ScheduleLR(optimizer(), ec.eigencurve(ec.spectrum.prepare(spectrum, 5e-4), T, 0.1))
     yield "CosineAnnealingLR", lr_scheduler.CosineAnnealingLR(optimizer(), T)
     yield "LambdaLR", lr_scheduler.LambdaLR(optimizer(), lambda t: 1 - t / T)
     yield "OneCycleLR", lr_scheduler.OneCycleLR(optimizer(), 0.1, T, cycle_momentum=False)

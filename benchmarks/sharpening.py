@@ -42,7 +42,7 @@ def noisy(alphas, betas, scale):
 
 def schedule(spectrum, decay):
     with_zero = ec.Spectrum(np.append(spectrum.eigenvalues, 0.0), np.append(spectrum.weights, 1e-12))
-    return ec.eigencurve(ec.prepare(with_zero, decay), 39_100, 0.1).values()
+    return ec.eigencurve(ec.spectrum.prepare(with_zero, decay), 39_100, 0.1).values()
 
 
 def log_normal(atom, median, rng, num=6000):

@@ -54,7 +54,7 @@ def lengths():
     spectrum = ec.PowerLaw(1.5, 5e-4, 180.0).spectrum(5000)
     for beta in (2.0, 1.1, 1.0001):
         ours = best_of(lambda beta=beta: allocate(spectrum, 39_100, beta))
-        groups = len(ec.group(spectrum, beta))
+        groups = len(ec.spectrum.group(spectrum, beta))
         print(f"optimal interval lengths, beta = {beta:<8g} {groups:>6} groups {ours * 1e3:>20.2f} ms")
 
 

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import eigencurve as ec
 from eigencurve.adapters.accelerate import prepare_schedule
+from eigencurve.schedules import epochs
 
 ACCUMULATION, EPOCHS = 2, 20
 torch.manual_seed(0)
@@ -23,7 +24,7 @@ model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-3)
 model, optimizer, loader = accelerator.prepare(model, optimizer, DataLoader(data, batch_size=16, shuffle=True))
 
-total_steps = ec.epochs(EPOCHS, steps_per_epoch=math.ceil(len(loader) / ACCUMULATION))  # the prepared loader counts
+total_steps = epochs(EPOCHS, steps_per_epoch=math.ceil(len(loader) / ACCUMULATION))  # the prepared loader counts
 bare = accelerator.unwrap_model(model)
 schedule, estimate = ec.torch_schedule(bare, F.cross_entropy, data.tensors, total_steps, lr=0.3, weight_decay=1e-3)
 scheduler = prepare_schedule(accelerator, optimizer, schedule)  # instead of accelerator.prepare

@@ -5,14 +5,14 @@ import tempfile
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
-import eigencurve as ec
 from eigencurve.adapters.transformers import Measurement, MeasureSchedule
+from eigencurve.schedules import fraction
 
 torch.manual_seed(0)
 start = torch.randint(0, 16, (128, 1))
 rows = (start + 3 * torch.arange(12)) % 16  # each token is the previous one plus three, modulo 16
 config = GPT2Config(vocab_size=16, n_positions=12, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
-callback = MeasureSchedule(Measurement(lr=0.01, weight_decay=0.01, at_epoch=1, warmup_steps=ec.fraction(0.05)))
+callback = MeasureSchedule(Measurement(lr=0.01, weight_decay=0.01, at_epoch=1, warmup_steps=fraction(0.05)))
 with tempfile.TemporaryDirectory() as folder:
     trainer = Trainer(
         model=GPT2LMHeadModel(config),

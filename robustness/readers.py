@@ -186,7 +186,7 @@ def _upload(path: Path) -> ec.Spectrum:
 
 def _save_schedule(path: Path) -> None:
     inner = ec.warmup(ec.piecewise(90, [0, 20, 89], [0.1, 0.05, 0.01]), 10)
-    path.write_text(json.dumps(ec.join([inner, ec.cosine(50, 0.01)]).to_dict()))
+    path.write_text(json.dumps(ec.schedules.join([inner, ec.cosine(50, 0.01)]).to_dict()))
 
 
 def _load_schedule(path: Path) -> Any:

@@ -15,7 +15,7 @@ import pytest
 import eigencurve as ec
 
 ROOT = Path(__file__).parent.parent
-CORE_NAMES = sorted(set(ec.__all__) - {"torch_schedule"})
+CORE_NAMES = sorted(set(ec.__all__) - {"torch_schedule", "schedules", "spectrum"})
 
 
 def run(*command, cwd, **environment):
@@ -64,7 +64,7 @@ def test_the_wheel_has_its_data_files(built):
         names = set(wheel.namelist())
     assert all(name.startswith(("eigencurve/", "eigencurve-")) for name in names)
     for path in (ROOT / "src" / "eigencurve").rglob("*"):
-        if path.suffix in (".npz", ".css", ".typed"):
+        if path.suffix in (".npz", ".css", ".pyi", ".typed"):
             assert path.relative_to(ROOT / "src").as_posix() in names
 
 

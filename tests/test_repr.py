@@ -29,12 +29,12 @@ def core():
     spectrum = law.spectrum(200)
     problem = ec.NoisyQuadratic(spectrum, noise=np.full(200, 2.0))
     cosine = ec.cosine(40, 0.1)
-    yield from (law, ec.fit_power_law(spectrum), spectrum, ec.group(spectrum), ec.log_density(spectrum))
-    yield from (spectrum.describe(0.0), law_subject(1.5, 1e4), ec.epochs(3, 391), ec.fraction(0.1))
+    yield from (law, ec.fit_power_law(spectrum), spectrum, ec.spectrum.group(spectrum), ec.log_density(spectrum))
+    yield from (spectrum.describe(0.0), law_subject(1.5, 1e4), ec.schedules.epochs(3, 391), ec.schedules.fraction(0.1))
     for kind in FACTORIES:
         settings = {**usual_settings(kind, 0.1), **SETTINGS.get(kind, {})}
         yield schedule_of_kind(kind, 40, 0.1, law, 5, **settings)
-    yield from (ec.cooldown(cosine, 20, 10), ec.join([cosine, cosine]), ec.piecewise(4, [0, 3], [0.1, 0.2]))
+    yield from (ec.cooldown(cosine, 20, 10), ec.schedules.join([cosine, cosine]), ec.piecewise(4, [0, 3], [0.1, 0.2]))
     yield from (problem, problem.compare({"cosine": cosine}), problem.compare({"cosine": cosine}).rows[0])
     yield from (problem.search_best(40, 1.0), problem.loss_parts(cosine), RateLimit(0.1, "2/L"))
     yield stability_report(L=10.0, lr=0.1)

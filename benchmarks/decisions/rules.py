@@ -42,7 +42,7 @@ def again(known: Knowledge) -> ec.Schedule:
 def eigencurve(known: Knowledge) -> ec.Schedule:
     """The paper's schedule from the measured spectrum, ended at a hundredth of the peak rate."""
     task = known.task
-    prepared = ec.prepare(ec.load_spectrum(known.spectrum), weight_decay=task.weight_decay or 5e-4)
+    prepared = ec.spectrum.prepare(ec.load_spectrum(known.spectrum), weight_decay=task.weight_decay or 5e-4)
     steps = task.total_steps - task.warmup_steps
     return with_warmup(task, ec.eigencurve(prepared, steps, known.lr, min_lr=known.lr / 100))
 

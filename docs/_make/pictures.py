@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import eigencurve as ec
 from eigencurve.figures.style import COLOURS, DASHES
+from eigencurve.spectrum import prepare
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 from eigencurve.theory.bounds import inverse_time_of
 
@@ -42,7 +43,7 @@ def picture(draw: Callable[[], Figure]) -> Callable[[], Figure]:
 
 def network(weight_decay: float | None = None) -> ec.Spectrum:
     """The shipped ResNet-20 spectrum, prepared with its own weight decay by default."""
-    return ec.prepare(zoo_spectrum(NETWORK), ZOO[NETWORK].weight_decay if weight_decay is None else weight_decay)
+    return prepare(zoo_spectrum(NETWORK), ZOO[NETWORK].weight_decay if weight_decay is None else weight_decay)
 
 
 @cache
@@ -76,7 +77,7 @@ def curves(axes: Axes, schedules: Mapping[str, ec.Schedule], scale: str = "linea
 
 def octave_bars(axes: Axes, spectrum: ec.Spectrum) -> None:
     """Plot the fraction of eigenvalues in each octave."""
-    groups = ec.group(spectrum)
+    groups = ec.spectrum.group(spectrum)
     axes.bar(groups.lower, groups.share, width=groups.lower, align="edge", color=COLOURS[5], edgecolor="white")
     axes.set(xscale="log", yscale="log", xlabel="|eigenvalue| + weight decay", ylabel="fraction of eigenvalues")
     axes.grid(alpha=0.3)
@@ -138,7 +139,7 @@ def each_its_own() -> Figure:
 def shares_of_time() -> Figure:
     """How Eigencurve divides the steps among the octaves, and the resulting schedule."""
     spectrum = ec.PowerLaw(alpha=1.3, mu=1.0, L=256.0).spectrum(num=2000)
-    groups, curve = ec.group(spectrum), ec.eigencurve(spectrum, 500, 1.0)
+    groups, curve = ec.spectrum.group(spectrum), ec.eigencurve(spectrum, 500, 1.0)
     figure, (left, right) = panels("Eigenvalues per octave", "Eigencurve: one interval per octave")
     tints = [mpl.colormaps["viridis"](k / (len(groups) - 1)) for k in range(len(groups))]
     left.bar(groups.index, groups.share, color=tints)
@@ -242,7 +243,7 @@ def negatives() -> Figure:
     left.set(xscale="log", yscale="log", xlabel="|eigenvalue|", ylabel="fraction per octave")
     left.grid(alpha=0.3)
     left.legend(frameon=False)
-    ways = {way: ec.eigencurve(ec.prepare(spectrum, decay, negatives=way), T, LR) for way in ("abs", "drop")}
+    ways = {way: ec.eigencurve(prepare(spectrum, decay, negatives=way), T, LR) for way in ("abs", "drop")}
     curves(right, {f'negatives="{way}"': schedule for way, schedule in ways.items()})
     return figure
 

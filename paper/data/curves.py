@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve import Schedule, constant, cosine, exponential, join, linear, piecewise, warmup
+from eigencurve import Schedule, constant, cosine, exponential, linear, piecewise, warmup
 from eigencurve.forecast import LoggedRun, load_run
+from eigencurve.schedules import join
 from paper.data.folder import require_folder
 
 INDEX = "curves/index.json"

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve import Spectrum, cosine, eigencurve, extra_term, group, prepare
+from eigencurve import Spectrum, cosine, eigencurve, extra_term
 from eigencurve.figures.rates import schedule_figure
 from eigencurve.figures.spectra import spectrum_figure
 from eigencurve.runs import Outcome
+from eigencurve.spectrum import group, prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.power_law import fitted_law
 from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, VGG16_CIFAR10, published_spectrum

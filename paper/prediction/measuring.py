@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from eigencurve import DivergenceError, NoisyQuadratic, Schedule, Spectrum, prepare
+from eigencurve import DivergenceError, NoisyQuadratic, Schedule, Spectrum
 from eigencurve.hessian import (
     HessianOperator,
     NoiseEstimate,
@@ -21,6 +21,7 @@ from eigencurve.hessian import (
     estimate_start,
     start_from_gradient,
 )
+from eigencurve.spectrum import prepare
 from paper.arrays import Array, IntArray
 from paper.prediction.problems import Problem
 from paper.prediction.scales import Plan

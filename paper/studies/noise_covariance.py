@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eigencurve import prepare
 from eigencurve.schedules.units import TYPICAL_STEPS
+from eigencurve.spectrum import prepare
 from paper.page import markdown_table
 from paper.studies.noise_measuring import Measuring, fewer_examples, noisier_examples, usual
 from paper.studies.noise_results import (

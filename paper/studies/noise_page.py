@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eigencurve import NoisyQuadratic, eigencurve, prepare
+from eigencurve import NoisyQuadratic, eigencurve
 from eigencurve.figures.noise import noise_figure
 from eigencurve.schedules.units import TYPICAL_STEPS
+from eigencurve.spectrum import prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate

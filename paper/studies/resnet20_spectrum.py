@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from eigencurve import Spectrum, extra_term, group, prepare
+from eigencurve import Spectrum, extra_term
 from eigencurve.hessian import (
     HessianOperator,
     Settling,
@@ -26,6 +26,7 @@ from eigencurve.hessian import (
     probe_error,
 )
 from eigencurve.schedules.units import TYPICAL_STEPS
+from eigencurve.spectrum import group, prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.noise import NoiseEstimate

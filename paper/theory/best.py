@@ -7,8 +7,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from eigencurve import NoisyQuadratic, prepare
+from eigencurve import NoisyQuadratic
 from eigencurve.figures.style import COLOURS, DASHES
+from eigencurve.spectrum import prepare
 from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from eigencurve import PowerLaw, Schedule, Spectrum, cosine, eigencurve, prepare
+from eigencurve import PowerLaw, Schedule, Spectrum, cosine, eigencurve
 from eigencurve.figures.style import COLOURS, DASHES
+from eigencurve.spectrum import prepare
 from paper.data.folder import published_spectrum
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table, page_with_figure

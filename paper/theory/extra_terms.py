@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from eigencurve import NoisyQuadratic, Schedule, Spectrum, eigencurve, extra_term, load_spectrum, prepare, step_decay
+from eigencurve import NoisyQuadratic, Schedule, Spectrum, eigencurve, extra_term, load_spectrum, step_decay
 from eigencurve.figures.style import COLOURS
+from eigencurve.spectrum import prepare
 from eigencurve.theory.bounds import inverse_time_of, minimax_rate
 from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, RESNET_IMAGENET, VGG16_CIFAR10, published_path
 from paper.engine.request import Request

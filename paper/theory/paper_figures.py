@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from eigencurve import Spectrum, cosine, cosine_power, eigencurve, prepare
+from eigencurve import Spectrum, cosine, cosine_power, eigencurve
 from eigencurve.figures.style import COLOURS, DASHES
+from eigencurve.spectrum import prepare
 from eigencurve.spectrum.power_law import fitted_law
 from eigencurve.spectrum.zoo import ZOO, zoo_spectrum
 from paper.arrays import Array

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from eigencurve import NoisyQuadratic, Schedule, Spectrum, piecewise, prepare
+from eigencurve import NoisyQuadratic, Schedule, Spectrum, piecewise
 from eigencurve.schedules.base import require_schedule
 from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
+from eigencurve.spectrum import prepare
 from eigencurve.theory.optimal import knots_for
 from paper import checks
 

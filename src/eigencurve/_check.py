@@ -1,14 +1,15 @@
 """Argument checks with uniform error messages.
 
 The message is ``<function>: '<argument>' must be <constraint>, got <value>.``, followed by a remedy if there is one.
-A wrong type raises TypeError, a wrong value ValueError.
+A wrong type raises :class:`ArgumentTypeError`, a wrong value :class:`ArgumentValueError`. Both carry the parts of the
+message, so that a command can name its option, and a page its field, in place of the argument.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NoReturn
 
@@ -19,8 +20,87 @@ from eigencurve._arrays import Array
 # The largest integer that an int64 array holds, and the largest number of steps that float64 counts one by one.
 MOST_WHOLE = 2**63 - 1
 MOST_STEPS = 2**53
-# Least likeness of a word to an option that is suggested instead.
+# Minimum similarity for a suggestion.
 NEAR = 0.7
+
+
+class Arg(str):
+    """The name of an argument within a constraint, a remedy or a warning; Python shows it in quotes."""
+
+    __slots__ = ()
+
+
+# Text that may name arguments: a plain string, or its parts in order.
+Words = str | tuple[str, ...]
+
+
+def quoted(name: str) -> str:
+    """An argument as Python users know it."""
+    return f"'{name}'"
+
+
+def spelled(words: Words, name_of: Callable[[str], str] = quoted) -> str:
+    """``words`` as one string, with every :class:`Arg` as ``name_of`` spells it.
+
+    >>> spelled(("Lower ", Arg("min_lr"), "."), lambda name: f"--{name.replace('_', '-')}")
+    'Lower --min-lr.'
+    """
+    parts = (words,) if isinstance(words, str) else words
+    return "".join(name_of(part) if isinstance(part, Arg) else part for part in parts)
+
+
+class ArgumentError(Exception):
+    """One invalid argument of a function.
+
+    Attributes:
+        function: Name of the function.
+        argument: Name of the argument.
+        constraint: What the argument must be.
+        value: The value that was passed.
+        remedy: What to do about it; empty if that is obvious.
+    """
+
+    def __init__(self, function: str, argument: str, constraint: Words, value: object, remedy: Words = "") -> None:
+        self.function, self.argument, self.value = function, argument, value
+        self.constraint, self.remedy = constraint, remedy
+        super().__init__(f"{function}: {self.sentence()}")
+
+    def sentence(self, name_of: Callable[[str], str] = quoted, show_none: bool = True) -> str:
+        """The message without the function, with every argument as ``name_of`` spells it.
+
+        Args:
+            name_of: Spells an argument, for example as the option of a command.
+            show_none: Whether to show a value of None; a command leaves it out, where it means an option not given.
+        """
+        got = "" if self.value is None and not show_none else f", got {shown(self.value)}"
+        text = f"{name_of(self.argument)} must be {spelled(self.constraint, name_of)}{got}."
+        return f"{text} {remedy}" if (remedy := spelled(self.remedy, name_of)) else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.function, self.argument, self.constraint, self.value, self.remedy)
+
+
+class ArgumentValueError(ArgumentError, ValueError):
+    """An argument of the right type with a value that is not allowed."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of the wrong type."""
+
+
+class ArgumentWarning(UserWarning):
+    """A warning whose remedy names arguments; ``words`` are its parts.
+
+    >>> str(ArgumentWarning(("Pass ", Arg("resumed"), ".")))
+    "Pass 'resumed'."
+    """
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        super().__init__(spelled(words))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.words,)
 
 
 def shown(value: object) -> str:
@@ -31,20 +111,20 @@ def shown(value: object) -> str:
     return text if len(text) <= 160 else text[:157] + "..."
 
 
-def sentence(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> str:
-    """The message for one invalid argument."""
-    return f"{function}: '{argument}' must be {constraint}, got {shown(value)}." + (f" {remedy}" if remedy else "")
+def refuse(function: str, argument: str, constraint: Words, value: object, remedy: Words = "") -> NoReturn:
+    """Raise ArgumentValueError."""
+    raise ArgumentValueError(function, argument, constraint, value, remedy)
 
 
-def refuse(function: str, argument: str, constraint: str, value: object, remedy: str = "") -> NoReturn:
-    """Raise ValueError for one invalid argument."""
-    raise ValueError(sentence(function, argument, constraint, value, remedy))
+def wrong_type(function: str, argument: str, constraint: Words, value: object, remedy: Words = "") -> NoReturn:
+    """Raise ArgumentTypeError."""
+    raise ArgumentTypeError(function, argument, constraint, value, remedy)
 
 
 def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = "", maximum: int = MOST_WHOLE) -> int:
     """``value`` as an int from ``minimum`` to ``maximum``; floats and booleans raise TypeError."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(sentence(function, argument, "an integer", value, remedy))
+        wrong_type(function, argument, "an integer", value, remedy)
     number = operator.index(value)
     if number < minimum:
         refuse(function, argument, f">= {minimum}", number, remedy)
@@ -56,7 +136,7 @@ def whole(function: str, argument: str, value: Any, minimum: int, remedy: str = 
 def real(function: str, argument: str, value: Any, remedy: str = "") -> float:
     """``value`` as a finite float."""
     if isinstance(value, bool | np.bool_ | str | bytes) or not hasattr(value, "__float__"):
-        raise TypeError(sentence(function, argument, "a number", value, remedy))
+        wrong_type(function, argument, "a number", value, remedy)
     try:
         number = float(value)
     except OverflowError:
@@ -106,7 +186,7 @@ def real_array(function: str, argument: str, constraint: str, values: Any) -> Ar
     except OverflowError:
         refuse(function, argument, "small enough for float64", "an integer beyond its range")
     except (TypeError, ValueError):
-        raise TypeError(sentence(function, argument, constraint, values)) from None
+        wrong_type(function, argument, constraint, values)
 
 
 def suggestion(value: Any, options: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ import pytest
 import eigencurve as ec
 
 Rates = list[float]
-SPECTRUM = ec.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
+SPECTRUM = ec.spectrum.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
 LR = 0.25
 # Every kind of schedule, some in several forms, for T steps in total.
 SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
@@ -38,7 +38,7 @@ SCHEDULES: dict[str, Callable[[int], ec.Schedule]] = {
     "eigencurve, limit": lambda T: ec.eigencurve(SPECTRUM, T, LR, beta=1),
     "warmup": lambda T: ec.warmup(ec.cosine(T - 3, LR), 3),
     "warmup, eigencurve": lambda T: ec.warmup(ec.eigencurve(SPECTRUM, T - 2, LR), 2),
-    "join": lambda T: ec.join([ec.constant(2, LR), ec.linear(T - 2, LR / 2)]),
+    "join": lambda T: ec.schedules.join([ec.constant(2, LR), ec.linear(T - 2, LR / 2)]),
     "wsd": lambda T: ec.wsd(T, LR, decay_steps=3, warmup_steps=2),
     "wsd_cycles": lambda T: ec.wsd_cycles(T, LR, num_cycles=2, tail="1-sqrt"),
     "one_cycle": lambda T: ec.one_cycle(T, LR),

@@ -150,7 +150,7 @@ def test_one_call_from_a_loss_to_its_schedule():
     schedule, estimate = jax_schedule(loss, params, batch, 50, lr=0.1, weight_decay=1e-3, num_steps=40, min_lr=1e-4)
     again = estimate_spectrum(hessian_operator(loss, params, batch), 40, weight_decay=1e-3, total_steps=50)
     assert estimate.spectrum == again.spectrum
-    assert schedule == ec.eigencurve(ec.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
+    assert schedule == ec.eigencurve(ec.spectrum.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
 
 
 def bad_calls():

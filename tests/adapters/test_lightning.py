@@ -123,7 +123,7 @@ def test_hurt_6_a_checkpoint_loads_with_weights_only(tmp_path):
 
 
 @UNSETTLED
-@pytest.mark.parametrize(("at_epoch", "warmup"), [(0, 0), (0, 3), (1, 0), (2, ec.fraction(0.125))])
+@pytest.mark.parametrize(("at_epoch", "warmup"), [(0, 0), (0, 3), (1, 0), (2, ec.schedules.fraction(0.125))])
 def test_the_callback_measures_and_installs(at_epoch, warmup):
     measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch, "warmup_steps": warmup})
     module, callback = Classifier(), MeasureSchedule(loss, measurement)
@@ -142,7 +142,7 @@ def test_the_callback_measures_and_installs(at_epoch, warmup):
     reference = estimate_spectrum(operator, 8, settle=None, weight_decay=1e-2, total_steps=48)
     rise, wait = (0, 3, 6)[0 if warmup == 0 else 1 if warmup == 3 else 2], at_epoch * 12
     left = 48 - max(rise, wait)
-    curve = ec.eigencurve(ec.prepare(reference.spectrum, 1e-2), left, 0.2)
+    curve = ec.eigencurve(ec.spectrum.prepare(reference.spectrum, 1e-2), left, 0.2)
     seen = module.first()
     assert seen[: max(rise, wait)] == [0.2 * (t + 1) / (rise + 1) if t < rise else 0.2 for t in range(48 - left)]
     torch.testing.assert_close(seen[-left:], curve.values().tolist(), rtol=1e-3, atol=0)  # float32 sums in other orders

@@ -34,13 +34,13 @@ def test_the_rate_rises_waits_and_then_follows_the_curve():
     assert before.total_steps == after.total_steps == 20
     assert [after(t) for t in range(8)] == [before(t) for t in range(8)]
     assert before(3) == before(19) == 0.2
-    curve = ec.eigencurve(ec.prepare(SPECTRUM, 1e-2), 12, 0.2)
+    curve = ec.eigencurve(ec.spectrum.prepare(SPECTRUM, 1e-2), 12, 0.2)
     assert [after(t) for t in range(8, 20)] == curve.values().tolist()
 
 
 def test_a_measurement_during_the_warmup_starts_the_curve_after_it():
     schedule = MEASUREMENT.after(SPECTRUM, step=1, total_steps=20)
-    assert schedule == ec.warmup(ec.eigencurve(ec.prepare(SPECTRUM, 1e-2), 17, 0.2), 3)
+    assert schedule == ec.warmup(ec.eigencurve(ec.spectrum.prepare(SPECTRUM, 1e-2), 17, 0.2), 3)
 
 
 @pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")

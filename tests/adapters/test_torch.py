@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR, LinearLR, LRScheduler, Sequential
 import eigencurve as ec
 from eigencurve.adapters.torch import ScheduleLR, torch_schedule
 from eigencurve.hessian import HessianOperator, estimate_spectrum
+from eigencurve.schedules import epochs
 
 SPECTRUM = ec.Spectrum([1.0, 2.0, 4.0, 64.0], [8, 4, 2, 1])
 
@@ -247,12 +248,12 @@ def test_one_call_from_a_model_to_its_schedule():
     again = estimate_spectrum(
         HessianOperator(model, nn.functional.cross_entropy, batch), 20, weight_decay=1e-3, total_steps=50
     )
-    assert schedule == ec.eigencurve(ec.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
+    assert schedule == ec.eigencurve(ec.spectrum.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)
     assert estimate.spectrum == again.spectrum
     assert ec.torch_schedule is torch_schedule
     with pytest.warns(UserWarning, match="has not settled"):
         in_epochs, _ = torch_schedule(
-            model, nn.functional.cross_entropy, batch, ec.epochs(5, 10), lr=0.1, weight_decay=1e-3, min_lr=1e-4,
+            model, nn.functional.cross_entropy, batch, epochs(5, 10), lr=0.1, weight_decay=1e-3, min_lr=1e-4,
             num_steps=20,
         )  # fmt: skip
     assert in_epochs == schedule

@@ -61,7 +61,7 @@ def test_lightning_measures_over_all_processes_and_counts_their_steps(found):
     operator = HessianOperator(Classifier().net, F.cross_entropy, data().tensors)
     one = estimate_spectrum(operator, 8, settle=None, weight_decay=1e-2, total_steps=12)
     np.testing.assert_allclose(found[0]["alphas"], one.alphas[0], rtol=1e-3, atol=1e-6)  # float32
-    curve = ec.eigencurve(ec.prepare(one.spectrum, 1e-2), 12, LR)
+    curve = ec.eigencurve(ec.spectrum.prepare(one.spectrum, 1e-2), 12, LR)
     np.testing.assert_allclose(found[0]["lightning"], curve.values(), rtol=1e-3)
 
 
@@ -71,5 +71,5 @@ def test_transformers_measures_over_all_processes(found):
     operator = HessianOperator.from_objective(tiny_gpt2(), model_loss, batch)
     one = estimate_spectrum(operator, 6, settle=None, weight_decay=1e-2, total_steps=6)
     np.testing.assert_allclose(found[0]["transformers, alphas"], one.alphas[0], rtol=1e-3, atol=1e-5)  # float32
-    curve = ec.eigencurve(ec.prepare(one.spectrum, 1e-2), 6, LR)
+    curve = ec.eigencurve(ec.spectrum.prepare(one.spectrum, 1e-2), 6, LR)
     np.testing.assert_allclose(found[0]["transformers, measured"], curve.values(), rtol=1e-3)

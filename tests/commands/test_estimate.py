@@ -212,7 +212,7 @@ def test_everything_is_measured_in_the_metric_of_the_optimizer():
     known = load_measurement("p.npz")
     assert (known.preconditioner, known.weight_decay) == ("AdamW", pytest.approx(0.1))
 
-    p = ec.prepare(expected.spectrum, 0.1)
+    p = ec.spectrum.prepare(expected.spectrum, 0.1)
     limit = f"largest stable rate (2+2β₁)/((1-β₁)L) = {3.8 / (0.1 * p.L):.3g}"
     assert f"L = {p.L:.4g}, kappa = {p.kappa:.4g}, {limit}" in shown
     assert f"T/kappa = {500 / p.kappa:.3g} (T = 500)" in shown
@@ -265,7 +265,7 @@ def test_facts_without_an_optimizer():
     shown = run(*WORDS, "-o", "a.npz").stdout
     assert "(T = 39,100, the default; pass --steps)" in shown
     assert "stability" not in shown
-    p = ec.prepare(ec.load_spectrum("a.npz"), 1e-3)
+    p = ec.spectrum.prepare(ec.load_spectrum("a.npz"), 1e-3)
     shown = run(*WORDS, "-o", "b.npz", "--lr", "0.5", "--steps", "7").stdout
     assert f"stability: λ1 = {p.L:.4g}, threshold at lr=0.5 is 4" in shown
     assert "next: eigencurve plan b.npz --steps 7 --lr 0.5" in shown

@@ -27,7 +27,7 @@ def test_schedules_are_written_exactly(here):
         "--lr",
         "0.1",
     )
-    f = ec.warmup(ec.eigencurve(ec.prepare(ec.load_spectrum("small.txt"), 1e-3), 45, 0.1), 5)
+    f = ec.warmup(ec.eigencurve(ec.spectrum.prepare(ec.load_spectrum("small.txt"), 1e-3), 45, 0.1), 5)
     assert ec.schedule_from_dict(json.loads((here / "a.json").read_text())) == f
     rows = np.loadtxt(here / "a.csv", delimiter=",", skiprows=1)
     np.testing.assert_array_equal(rows, np.stack((np.arange(50), f.values()), axis=1))
@@ -48,7 +48,7 @@ def test_published_spectra_give_the_schedule_of_the_functions(data_path):
     path = data_path("spectra/resnet-18_cifar10.txt")
     words = ("schedule", str(path), "--weight-decay", "5e-4", "--epochs", "100", "--steps-per-epoch", "391", "--json")
     words = (*words, "--lr", "0.1")
-    f = ec.eigencurve(ec.prepare(ec.load_spectrum(path), 5e-4), 39_100, 0.1)
+    f = ec.eigencurve(ec.spectrum.prepare(ec.load_spectrum(path), 5e-4), 39_100, 0.1)
     assert json.loads(run(*words).stdout) == f.to_dict()
 
 

@@ -27,7 +27,7 @@ def test_a_file_wins_over_a_name_of_the_zoo(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"a file name ending in \.npz, \.json, \.txt, got 'resnet20_cifar10'"):
         subject_of("resnet20_cifar10")
     ec.save_spectrum(SPECTRUM, tmp_path / "mine.txt")
-    assert subject_of("mine.txt", 0.25).spectrum == ec.prepare(SPECTRUM, 0.25)
+    assert subject_of("mine.txt", 0.25).spectrum == ec.spectrum.prepare(SPECTRUM, 0.25)
 
 
 def test_an_unknown_word_is_refused_and_a_missing_file_is_named(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
 
 def test_a_spectrum_figure_has_a_bar_per_octave():
     figure = spectrum_figure(LAW.spectrum(300))
-    assert len(figure.axes[0].patches) == len(ec.group(LAW))
+    assert len(figure.axes[0].patches) == len(ec.spectrum.group(LAW))
 
 
 def test_octaves_are_drawn_with_their_error_bars_and_law():

@@ -64,6 +64,6 @@ def test_the_promised_gain_is_real(constant_only):
 
 
 def test_a_small_drop_leaves_the_end_of_a_decay_open():
-    drop = ec.join([ec.constant(1000, 0.01), ec.constant(1000, 0.008)])
+    drop = ec.schedules.join([ec.constant(1000, 0.01), ec.constant(1000, 0.008)])
     found = fit_runs([logged(ec.constant(2000, 0.01)), logged(drop)]).doubts
     assert any("decay" in doubt for doubt in found)

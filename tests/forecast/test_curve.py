@@ -16,7 +16,7 @@ PEAK = 0.01
 
 
 def long_runs(deviation):
-    drop = ec.join([ec.constant(T // 2, PEAK), ec.constant(T // 2, 0.3 * PEAK)])
+    drop = ec.schedules.join([ec.constant(T // 2, PEAK), ec.constant(T // 2, 0.3 * PEAK)])
     shapes = (ec.constant(T, PEAK), ec.warmup(ec.cosine(T - 100, PEAK), 100), drop)
     return [logged(f, every=1, deviation=deviation, seed=i) for i, f in enumerate(shapes)]
 

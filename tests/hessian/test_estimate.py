@@ -72,7 +72,7 @@ def test_the_record_of_an_estimate_is_what_a_file_keeps(tmp_path):
 
 def test_the_schedule_of_an_estimate_has_its_weight_decay_and_steps():
     estimate = estimate_spectrum(matrix_operator(), 40, settle=None, weight_decay=1e-2, total_steps=500)
-    prepared = ec.prepare(estimate.spectrum, 1e-2)
+    prepared = ec.spectrum.prepare(estimate.spectrum, 1e-2)
     assert schedule_of(estimate, 0.1) == ec.eigencurve(prepared, 500, 0.1)
     assert schedule_of(estimate, 0.1, 1e-4, beta=4.0) == ec.eigencurve(prepared, 500, 0.1, 1e-4, beta=4.0)
 

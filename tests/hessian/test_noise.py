@@ -397,7 +397,7 @@ def test_the_quadratic_predicts_sgd_on_least_squares():
     operator = HessianOperator(model, loss_fn, (x, y))
     estimate = estimate_spectrum(operator, weight_decay=1e-7)
     noise = estimate_noise(operator, estimate, batch_size=4, num_samples=300)
-    prepared = ec.prepare(estimate.spectrum, 1e-7)
+    prepared = ec.spectrum.prepare(estimate.spectrum, 1e-7)
     schedule = ec.linear(300, lr=0.05)
     predicted = 12 * ec.NoisyQuadratic(prepared, noise=noise, initial_error=0.0).expected_loss(schedule)
     rng, hessian = torch.Generator().manual_seed(0), x.T @ x / 400

@@ -145,7 +145,7 @@ def test_prepare_adds_the_decay_of_adamw_and_leaves_that_of_adam_in_the_products
     operator = HessianOperator(frozen.model, F.mse_loss, frozen.batch).preconditioned_by(frozen.optimizer)
     resolution = operator.eigenvalue_shift or float((0.5 / operator.diagonal).min())
     estimate = estimate_spectrum(operator, settle=None, weight_decay=resolution)
-    prepared = ec.prepare(estimate.spectrum, operator.eigenvalue_shift)
+    prepared = ec.spectrum.prepare(estimate.spectrum, operator.eigenvalue_shift)
     assert estimate.preconditioner == operator.preconditioner == kind.__name__
     assert operator.smallest_decay == pytest.approx(resolution)
     rates = torch.linalg.eigvals(frozen.contraction()).real

@@ -95,7 +95,7 @@ def test_long_schedules_are_compared_at_the_steps_where_they_differ_most():
     """The largest distance over 40,000 of a million steps is that over all of them, to a thousandth."""
     spectra = [ec.PowerLaw(alpha, 5e-4, 50.0).spectrum(num=200) for alpha in (1.3, 1.5)]
     few = [log_curve(spectrum, 1e-9, 10**6) for spectrum in spectra]
-    every = [np.log(ec.eigencurve(ec.prepare(s, weight_decay=1e-9), 10**6, lr=1.0).values()) for s in spectra]
+    every = [np.log(ec.eigencurve(ec.spectrum.prepare(s, weight_decay=1e-9), 10**6, lr=1.0).values()) for s in spectra]
     assert len(few[0]) <= 40_000
     assert np.abs(few[0] - few[1]).max() == pytest.approx(np.abs(every[0] - every[1]).max(), rel=1e-3)
 

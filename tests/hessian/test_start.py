@@ -51,7 +51,7 @@ def test_the_errors_are_those_of_the_dense_hessian():
     np.testing.assert_allclose(found.octaves.level, expected / grid.num_eigenvalues, atol=1e-10)
     assert found.loss == pytest.approx(expected.sum() / 2)
     assert (found.octaves.error < 1e-10).all()
-    quadratic = ec.NoisyQuadratic(ec.prepare(spectrum, DECAY), noise=0.0, initial_error=found)
+    quadratic = ec.NoisyQuadratic(ec.spectrum.prepare(spectrum, DECAY), noise=0.0, initial_error=found)
     start_loss = quadratic.loss_curve(ec.constant(1, 1e-9), points=[0]).loss[0]
     assert operator.dim * start_loss == pytest.approx(found.loss)
 

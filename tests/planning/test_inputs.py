@@ -21,7 +21,7 @@ BOTH = dataclasses.replace(NOISY, start=START)
 
 def test_measured_noise_and_start_are_used_per_octave():
     inputs = inputs_of(BOTH)
-    prepared = ec.prepare(SPECTRUM, 5e-4)
+    prepared = ec.spectrum.prepare(SPECTRUM, 5e-4)
     assert (inputs.noise_source, inputs.start_source) == ("measured", "measured")
     assert quadratic_of(BOTH, inputs, 0.9) == ec.NoisyQuadratic(prepared, noise(), START, 0.9)
     assert len(set(np.asarray(inputs.noise).tolist())) == 2
@@ -33,7 +33,7 @@ def test_measured_noise_and_start_are_used_per_octave():
 
 def test_what_is_given_comes_first():
     inputs = inputs_of(BOTH, 3.0, 2.0)
-    assert quadratic_of(BOTH, inputs) == ec.NoisyQuadratic(ec.prepare(SPECTRUM, 5e-4), 3.0, 2.0)
+    assert quadratic_of(BOTH, inputs) == ec.NoisyQuadratic(ec.spectrum.prepare(SPECTRUM, 5e-4), 3.0, 2.0)
     assert inputs.lines == ("Noise: given, σ² = 3", "Start: given, initial error 2 in every direction")
 
 
@@ -52,7 +52,7 @@ def test_what_is_assumed_has_the_scale_of_what_is_measured():
     assert SPECTRUM.dim * start / 2 == pytest.approx(ASSUMED_LOSS)
     assert inputs_of(NOISY).start_text == "assumed, initial error 0.2 in every direction (an excess loss of 1)"
     assert inputs_of(NOISY, noise=7.0).start == start  # an override of the noise does not change the start
-    prepared = ec.prepare(SPECTRUM, 5e-4)
+    prepared = ec.spectrum.prepare(SPECTRUM, 5e-4)
     assert inputs_of(BEGUN).noise == pytest.approx(
         ASSUMED_NOISE * prepared.weights @ START.errors(prepared.eigenvalues)
     )

@@ -28,7 +28,7 @@ def test_intervals_share_out_the_run(name, beta, allocation):
     assert rows[0].first_lr == curve(0)
     assert rows[-1].last_lr == curve(T - 1)
     if beta in (1.5, 2.0, 3.0) and allocation == "sqrt":
-        groups = ec.group(subject.prepared, beta)
+        groups = ec.spectrum.group(subject.prepared, beta)
         assert_allclose([row.lower for row in rows], groups.lower)
         assert_allclose([row.share for row in rows], groups.share)
         root = np.sqrt(groups.share)

@@ -123,7 +123,7 @@ def test_a_run_of_one_step():
 
 def test_a_million_steps_on_a_published_spectrum(data_path):
     """Exact at three times, on every eigenvalue."""
-    spectrum = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), 5e-4)
+    spectrum = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), 5e-4)
     q = ec.NoisyQuadratic(spectrum, 1e4, 1.0)
     schedules = {"eigencurve": ec.eigencurve(spectrum, 10**6, 0.1), "step_decay": ec.step_decay(10**6, 0.1)}
     view = loss_view(q, 2 / spectrum.L, 10**6, schedules, "best")

@@ -14,8 +14,8 @@ LAW = law_subject(1.2, 1e4, 1e-3)
 
 def test_the_octaves_are_the_librarys():
     view = spectrum_view(zoo_subject(NAME, DECAY))
-    raw, prepared = zoo_spectrum(NAME), ec.prepare(zoo_spectrum(NAME), DECAY)
-    groups = ec.group(prepared)
+    raw, prepared = zoo_spectrum(NAME), ec.spectrum.prepare(zoo_spectrum(NAME), DECAY)
+    groups = ec.spectrum.group(prepared)
     assert_allclose((view.positive + view.negative)[groups.index], groups.share, rtol=1e-9)
     assert_allclose(view.lower[groups.index], groups.lower)
     assert_allclose(view.positive.sum() + view.negative.sum(), 1.0)
@@ -30,7 +30,7 @@ def test_the_octaves_are_the_librarys():
 def test_a_power_law_has_no_negative_part():
     view = spectrum_view(LAW)
     assert (view.negative == 0).all()
-    assert_allclose(view.positive, ec.group(ec.PowerLaw(1.2, 1e-3, 10.0)).share)
+    assert_allclose(view.positive, ec.spectrum.group(ec.PowerLaw(1.2, 1e-3, 10.0)).share)
 
 
 def test_the_density_is_a_share_per_octave():

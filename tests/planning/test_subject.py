@@ -12,7 +12,7 @@ def test_a_spectrum_of_the_zoo_has_its_weight_decay_and_is_read_once():
     assert subject.weight_decay == ZOO["resnet20_cifar10"].weight_decay
     assert subject.raw == zoo_spectrum("resnet20_cifar10")
     assert zoo_subject("resnet20_cifar10", 1e-3).raw is subject.raw
-    assert zoo_subject("resnet20_cifar10", 1e-3).spectrum == ec.prepare(subject.raw, 1e-3)
+    assert zoo_subject("resnet20_cifar10", 1e-3).spectrum == ec.spectrum.prepare(subject.raw, 1e-3)
     with pytest.raises(ValueError, match="zoo_spectrum: 'name' must be one of"):
         zoo_subject("resnet21")
 

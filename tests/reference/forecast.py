@@ -45,6 +45,6 @@ def two_peaks():
 def three_runs(deviation=0.0, total_steps=2000, lr=0.01):
     """A constant rate, a cosine and a drop, as people log them."""
     half = total_steps // 2
-    drop = ec.join([ec.constant(half, lr), ec.constant(total_steps - half, 0.3 * lr)])
+    drop = ec.schedules.join([ec.constant(half, lr), ec.constant(total_steps - half, 0.3 * lr)])
     shapes = {"constant": ec.constant(total_steps, lr), "cosine": ec.cosine(total_steps, lr), "drop": drop}
     return [logged(f, deviation=deviation, seed=i, name=name) for i, (name, f) in enumerate(shapes.items())]

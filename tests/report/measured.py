@@ -14,7 +14,7 @@ NAME = "net <b> & co"
 
 def measured_subject(decay=1e-2):
     """A measured spectrum whose error bars are for the weight decay 1e-2."""
-    octaves = group(ec.prepare(SPECTRUM, 1e-2))
+    octaves = group(ec.spectrum.prepare(SPECTRUM, 1e-2))
     known = record(
         weight_decay=1e-2,
         made_by="<i>me</i>",

@@ -45,22 +45,22 @@ def test_a_saved_warmup_without_a_shape_is_linear():
 @given(lengths=st.lists(st.integers(1, 20), min_size=1, max_size=5))
 def test_join_runs_every_part_in_full(lengths):
     parts = [ec.linear(T, lr=1.0 + i) for i, T in enumerate(lengths)]
-    f = ec.join(parts)
+    f = ec.schedules.join(parts)
     assert f.total_steps == sum(lengths)
     assert_array_equal(f.values(), np.concatenate([part.values() for part in parts]))
 
 
 def test_join_takes_a_hundred_parts():
-    assert ec.join([ec.constant(2, lr=1.0 + i) for i in range(100)])(199) == 100.0
+    assert ec.schedules.join([ec.constant(2, lr=1.0 + i) for i in range(100)])(199) == 100.0
 
 
 def test_only_schedules_are_composed():
     with pytest.raises(TypeError, match=r"join: 'schedules' must be a Schedule, got 0.1"):
-        ec.join([ec.constant(3, 0.1), 0.1])
+        ec.schedules.join([ec.constant(3, 0.1), 0.1])
     with pytest.raises(TypeError, match="warmup: 'schedule' must be a Schedule"):
         ec.warmup(lambda _: 0.1, 3)
     with pytest.raises(ValueError, match="join: 'schedules' must be at least one schedule"):
-        ec.join([])
+        ec.schedules.join([])
     with pytest.raises(ValueError, match="warmup: 'num_steps' must be >= 0, got -1"):
         ec.warmup(ec.constant(3, 0.1), -1)
     with pytest.raises(ValueError, match="warmup: 'shape' must be one of 'linear', 'cosine', 'exponential'"):

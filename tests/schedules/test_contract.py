@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import eigencurve as ec
 
-P = ec.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
+P = ec.spectrum.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
 LAW = ec.PowerLaw(1.5, 1e-3, 50.0)
 MAKERS = {
     "constant": lambda T, lr: ec.constant(T, lr),
@@ -38,7 +38,7 @@ MAKERS = {
 }
 COMPOSED = {
     "warmup": lambda T, lr: ec.warmup(ec.cosine(T, lr), 4),
-    "join": lambda T, lr: ec.join([ec.constant(T, lr), ec.linear(T, lr / 2)]),
+    "join": lambda T, lr: ec.schedules.join([ec.constant(T, lr), ec.linear(T, lr / 2)]),
     "warmup, cosine": lambda T, lr: ec.warmup(ec.rex(T, lr), 5, shape="cosine"),
     "warmup, exponential": lambda T, lr: ec.warmup(ec.linear(T, lr), 5, shape="exponential"),
     "wsd": lambda T, lr: ec.wsd(T + 6, lr, decay_steps=3, warmup_steps=2),
@@ -49,9 +49,9 @@ COMPOSED = {
     "one_cycle, three phases": lambda T, lr: ec.one_cycle(T, lr, pct_start=0.4, anneal="linear", three_phase=True),
     "cooldown": lambda T, lr: ec.cooldown(ec.wsd_cycles(T, lr), T // 2, 5, shape="1-sqrt"),
     "cooldown, eigencurve": lambda T, lr: ec.cooldown(ec.constant(3, lr), T, 5, "eigencurve", spectrum=P),
-    "extend": lambda T, lr: ec.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
+    "extend": lambda T, lr: ec.schedules.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
     "over_tokens": lambda T, lr: ec.over_tokens(ec.cosine(T, lr), 100 * T, [(0, 100), (T // 2 + 1, 150)]),
-    "nested": lambda T, lr: ec.warmup(ec.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
+    "nested": lambda T, lr: ec.warmup(ec.schedules.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
 }
 ALL = {**MAKERS, **COMPOSED}
 every_schedule = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())

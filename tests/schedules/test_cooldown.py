@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
+from eigencurve.schedules import extend
 from eigencurve.schedules.cooldown import SHAPES, spliced
 
 LAW = ec.PowerLaw(1.5, 1e-3, 50.0)
@@ -51,7 +52,7 @@ def test_extend_holds_a_rate_that_has_not_decayed_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for f in (ec.constant(50, 0.1), ec.warmup(ec.constant(40, 0.1), 10), ec.linear(50, 0.1, 0.06)):
-            g = ec.extend(f, 80)
+            g = extend(f, 80)
             assert g.total_steps == 80
             assert_array_equal(g.values(), f(np.arange(80)))
 
@@ -61,7 +62,7 @@ def test_extend_warns_of_a_decayed_rate_and_names_the_remedy():
     with pytest.warns(
         UserWarning, match=r"decayed to 9\.87e-07, 9\.9e-06 of its peak, and the 500 added.*rewarm=5.*again to 0\.1"
     ):
-        g = ec.extend(f, 1000)
+        g = extend(f, 1000)
     assert np.abs(np.diff(g.values())).max() <= np.abs(np.diff(f.values())).max()  # no jump
 
 
@@ -70,9 +71,9 @@ def test_a_rewarmup_rises_in_equal_steps_and_holds(added, rewarm, lr):
     f = ec.linear(40, 0.1)
     if rewarm >= added:
         with pytest.raises(ValueError, match=f"extend: 'rewarm' must be < {added}"):
-            ec.extend(f, 40 + added, rewarm=rewarm, lr=lr)
+            extend(f, 40 + added, rewarm=rewarm, lr=lr)
         return
-    values = ec.extend(f, 40 + added, rewarm=rewarm, lr=lr).values()
+    values = extend(f, 40 + added, rewarm=rewarm, lr=lr).values()
     top = 0.1 if lr is None else lr
     assert_array_equal(values[:40], f.values())
     assert_allclose(np.diff(values[39 : 41 + rewarm]), (top - values[39]) / (rewarm + 1))
@@ -119,8 +120,11 @@ def test_splicing_with_a_rewarmup_does_not_jump():
             lambda: ec.cooldown(ec.step_decay(3000, 1.0, num_intervals=3000), 3000, 5),
             r"'schedule' must be one whose rate at step 3000 is > 0, got 0.0. Re-warm it first",
         ),
-        (lambda: ec.extend(ec.constant(5, 0.1), 5), r"extend: 'total_steps' must be > 5"),
-        (lambda: ec.extend(ec.constant(5, 0.1), 9, lr=0.2), r"extend: 'lr' must be left out without 'rewarm'"),
+        (lambda: extend(ec.constant(5, 0.1), 5), r"extend: 'total_steps' must be > 5"),
+        (
+            lambda: extend(ec.constant(5, 0.1), 9, lr=0.2),
+            r"extend: 'lr' must be left out without 'rewarm'",
+        ),
         (lambda: spliced("f", ec.constant(5, 0.1), ec.constant(9, 0.1), 9, None), r"longer than the 9 steps"),
         (lambda: spliced("f", ec.constant(5, 0.1), ec.constant(9, 0.1), 4, 5), r"f: 'rewarm' must be < 5"),
     ],
@@ -131,6 +135,6 @@ def test_refuses_bad_settings(call, match):
 
 
 def test_only_schedules_are_cooled_and_extended():
-    for call in (lambda: ec.cooldown(0.1, 3, 3), lambda: ec.extend(0.1, 3)):
+    for call in (lambda: ec.cooldown(0.1, 3, 3), lambda: extend(0.1, 3)):
         with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
             call()

@@ -51,7 +51,7 @@ def test_inverse_sqrt_agrees_with_transformers(rise, timescale):
 def test_inverse_sqrt_has_no_end():
     assert_array_equal(ec.inverse_sqrt(900, 0.3).values()[:50], ec.inverse_sqrt(50, 0.3).values())
     assert ec.inverse_sqrt(20_000, 0.3)(10_000) == pytest.approx(0.3 / 2**0.5)
-    assert ec.inverse_sqrt(100, 0.3, timescale=ec.fraction(0.1)).timescale == 10
+    assert ec.inverse_sqrt(100, 0.3, timescale=ec.schedules.fraction(0.1)).timescale == 10
 
 
 @given(T=st.integers(1, 300), lr=st.floats(1e-4, 10))

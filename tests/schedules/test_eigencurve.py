@@ -41,7 +41,7 @@ def test_matches_the_equations(pairs, T, lr, beta):
 def test_released_rounding_and_min_lr_match_the_equations(pairs, extra, ratio, beta):
     s, eigenvalues, weights = spectrum_of(pairs)
     assume_off_the_edges(s, beta)
-    T = len(ec.group(s, beta)) + extra
+    T = len(ec.spectrum.group(s, beta)) + extra
     literal = reference.eigencurve(eigenvalues, weights, T, 0.5, beta, rounding="released")
     assert_allclose(ec.eigencurve(s, T, 0.5, beta=beta, rounding="released").values(), literal, rtol=1e-9)
     if T > 1:
@@ -132,7 +132,7 @@ def test_the_limit_of_a_folded_spectrum_with_half_the_nodes(data_path):
         np.concatenate((s.weights[:1], pairs.sum(1), s.weights[-1:])),
     )
     zero = lambda x: ec.Spectrum(np.append(x.eigenvalues, 0.0), np.append(x.weights, 1e-12))  # noqa: E731
-    full, merged = (ec.eigencurve(ec.prepare(zero(x), 5e-4), 39_100, 0.1, beta=1) for x in (s, half))
+    full, merged = (ec.eigencurve(ec.spectrum.prepare(zero(x), 5e-4), 39_100, 0.1, beta=1) for x in (s, half))
     body = slice(0, 38_300)  # the last 2 % belong to about thirty isolated outliers, which have no density
     assert np.abs(np.log(full.values() / merged.values()))[body].max() < 0.01
 
@@ -160,7 +160,7 @@ def test_three_million_groups_cost_no_more_than_the_nodes():
 def test_the_optimal_allocation_lowers_the_variance_term():
     from eigencurve.schedules.allocation import optimal_allocation, sqrt_allocation, variance_term
 
-    g = ec.group(ec.PowerLaw(1.2, 1e-3, 100.0))
+    g = ec.spectrum.group(ec.PowerLaw(1.2, 1e-3, 100.0))
     slope = g.lower / 100.0
     best, root = (make(g.share, *rest, 5000) for make, rest in ((optimal_allocation, [slope]), (sqrt_allocation, [])))
     assert variance_term(g.share, slope, best) < variance_term(g.share, slope, root)

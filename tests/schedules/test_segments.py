@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.schedules.test_contract import ALL, LAW, P
 
 import eigencurve as ec
+from eigencurve.schedules import join
 from eigencurve.schedules.segments import SMALLEST, breaks, evaluate, segments_of
 
 every_schedule = pytest.mark.parametrize("make", ALL.values(), ids=ALL.keys())
@@ -106,7 +107,7 @@ def test_breaks_are_where_the_settings_say(make, T):
 def test_a_spike_of_one_step_is_not_missed():
     place = 500_001
     f = ec.piecewise(10**6, [0, place - 1, place, place + 1, 10**6], [1.0, 1.0, 0.25, 1.0, 1.0])
-    g = ec.join([ec.constant(place, 1.0), ec.constant(1, 0.25), ec.constant(10**6, 1.0)])
+    g = join([ec.constant(place, 1.0), ec.constant(1, 0.25), ec.constant(10**6, 1.0)])
     for schedule in (f, g):
         found = evaluate(segments_of(schedule), np.arange(place - 2, place + 3), np)
         np.testing.assert_array_equal(found, [1, 1, 0.25, 1, 1])
@@ -123,7 +124,7 @@ def test_rates_that_vanish():
 
 def test_pieces_that_repeat_a_rate_are_one():
     assert len(segments_of(ec.constant(10**8, 0.1)).starts) == 1
-    assert len(segments_of(ec.join([ec.constant(10, 0.1), ec.constant(10, 0.1), ec.constant(10, 0.2)])).starts) == 2
+    assert len(segments_of(join([ec.constant(10, 0.1), ec.constant(10, 0.1), ec.constant(10, 0.2)])).starts) == 2
 
 
 def test_steps_outside_have_the_rate_at_the_end():

@@ -20,7 +20,7 @@ def test_every_concrete_schedule_can_be_restored():
 
 
 def test_lists_become_tuples_and_nested_dictionaries_schedules():
-    f = ec.warmup(ec.join([ec.multistep(9, 1.0, [2, 4]), ec.linear(3, 0.5)]), 2)
+    f = ec.warmup(ec.schedules.join([ec.multistep(9, 1.0, [2, 4]), ec.linear(3, 0.5)]), 2)
     settings = f.to_dict()
     assert settings["schedule"]["schedules"][0]["milestones"] == [2, 4]
     assert ec.schedule_from_dict(settings).schedule.schedules[0].milestones == (2, 4)

@@ -27,7 +27,7 @@ def test_the_decay_is_a_fraction_of_the_run(T, share):
 
 
 def test_a_fifth_of_the_run_decays_by_default():
-    assert ec.wsd(100, 0.1) == ec.wsd(100, 0.1, decay=0.2) == ec.wsd(100, 0.1, decay_steps=ec.fraction(0.2))
+    assert ec.wsd(100, 0.1) == ec.wsd(100, 0.1, decay=0.2) == ec.wsd(100, 0.1, decay_steps=ec.schedules.fraction(0.2))
     assert ec.wsd(100, 0.1, 20) == ec.wsd(100, 0.1)
     assert ec.wsd(1, 0.1).values().tolist() == [0.1]
 
@@ -69,7 +69,7 @@ def test_cycles_return_to_the_rate_at_once():
 
 
 def test_cycles_end_where_they_are_told_and_begin_with_a_warmup():
-    f = ec.wsd_cycles(400, lr=1.0, ends=[ec.fraction(0.25), 200, 400], decay=0.1, warmup_steps=9, min_lr=0.1)
+    f = ec.wsd_cycles(400, lr=1.0, ends=[ec.schedules.fraction(0.25), 200, 400], decay=0.1, warmup_steps=9, min_lr=0.1)
     values = f.values()
     assert f.total_steps == 400
     assert_allclose(values[:9], np.arange(1, 10) / 10)

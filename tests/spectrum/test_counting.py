@@ -17,7 +17,7 @@ def probe(eigenvalues, num_steps, seed):
 
 
 def log_curve(spectrum):
-    return np.log(ec.eigencurve(ec.prepare(spectrum, WEIGHT_DECAY), STEPS, lr=1.0).values())
+    return np.log(ec.eigencurve(ec.spectrum.prepare(spectrum, WEIGHT_DECAY), STEPS, lr=1.0).values())
 
 
 def exact(eigenvalues):

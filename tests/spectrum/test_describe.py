@@ -11,12 +11,12 @@ from eigencurve.spectrum.power_law import fitted_law
 def test_description_says_it_all():
     s = ec.Spectrum([-0.5, 0.0, 1.0, 100.0], [1, 5, 3, 1], dim=1234)
     d = s.describe(weight_decay=0.01)
-    p = ec.prepare(s, 0.01)
+    p = ec.spectrum.prepare(s, 0.01)
     assert (d.dim, d.num_nodes, d.kappa) == (1234, 4, p.kappa)
     assert d.fraction_negative == pytest.approx(0.1)
     assert d.extra_term == ec.extra_term(p)
     assert d.exponent == fitted_law(p).alpha
-    assert_array_equal(d.octaves.share, ec.group(p).share)
+    assert_array_equal(d.octaves.share, ec.spectrum.group(p).share)
     text = str(d)
     for part in ("1,234", "10.00%", f"{d.extra_term:.2f}", "condition kappa", "power-law exponent", "share per octave"):
         assert part in text

@@ -22,7 +22,7 @@ def test_counts_match_the_definition(pairs, beta):
     # Within 1e-12 of an edge, the code and the transcription may choose different groups.
     assume((np.abs(heights - np.rint(heights))[s.eigenvalues > s.mu] > 1e-9).all())
     literal = reference.group_counts(s.eigenvalues.tolist(), s.weights.tolist(), beta)
-    g = ec.group(s, beta)
+    g = ec.spectrum.group(s, beta)
     assert_array_equal(g.index, np.flatnonzero(literal))
     assert_allclose(g.share, np.array(literal)[g.index], rtol=1e-12)
     assert_allclose(g.lower, s.mu * beta**g.index, rtol=1e-12)
@@ -34,29 +34,29 @@ def test_counts_match_the_definition(pairs, beta):
 @given(pairs=spectra, beta=betas)
 def test_the_extra_term_lies_between_one_and_the_number_of_groups(pairs, beta):
     s = ec.Spectrum(*zip(*pairs, strict=True))
-    assert 1 - 1e-12 <= ec.extra_term(s, beta) <= len(ec.group(s, beta)) * (1 + 1e-12)
+    assert 1 - 1e-12 <= ec.extra_term(s, beta) <= len(ec.spectrum.group(s, beta)) * (1 + 1e-12)
 
 
 @given(pairs=spectra, beta=betas)
 def test_the_octave_index_is_where_the_groups_are(pairs, beta):
     s = ec.Spectrum(*zip(*pairs, strict=True))
     index = octave_index(s.eigenvalues, s.mu, beta)
-    assert_array_equal(np.unique(index), ec.group(s, beta).index)
+    assert_array_equal(np.unique(index), ec.spectrum.group(s, beta).index)
     assert (s.mu * beta**index <= s.eigenvalues * (1 + 1e-11)).all()
     assert (s.eigenvalues < s.mu * beta ** (index + 1.0)).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 1 / 3, 7e-5, 123.456])
 def test_edges_belong_to_the_group_above_whatever_the_scale(scale):
-    g = ec.group(ec.Spectrum(scale * 2.0 ** np.arange(40), np.ones(40)))
+    g = ec.spectrum.group(ec.Spectrum(scale * 2.0 ** np.arange(40), np.ones(40)))
     assert_array_equal(g.index, np.arange(40))
-    nearly = ec.group(ec.Spectrum(scale * np.array([1.0, 2 - 1e-9, 4 - 1e-9]), np.ones(3)))
+    nearly = ec.spectrum.group(ec.Spectrum(scale * np.array([1.0, 2 - 1e-9, 4 - 1e-9]), np.ones(3)))
     assert_array_equal(nearly.index, [0, 1])
 
 
 def test_groups_of_a_power_law_are_exact():
     law = ec.PowerLaw(1.7, 1e-3, 10.0)
-    exact, sampled = ec.group(law), ec.group(law.spectrum(num=200_000))
+    exact, sampled = ec.spectrum.group(law), ec.spectrum.group(law.spectrum(num=200_000))
     assert_array_equal(exact.index, sampled.index)
     assert_allclose(exact.share, sampled.share, rtol=2e-3)
     assert_allclose(exact.share.sum(), 1)
@@ -97,11 +97,11 @@ def test_the_log_density_of_a_barely_spread_spectrum_is_a_density():
 @pytest.mark.parametrize("beta", [1.0, 0.5, float("nan")])
 def test_group_refuses_beta(beta):
     with pytest.raises(ValueError, match="group: 'beta' must be"):
-        ec.group(ec.Spectrum([1.0, 2.0], [1, 1]), beta)
+        ec.spectrum.group(ec.Spectrum([1.0, 2.0], [1, 1]), beta)
 
 
 def test_refuses_spectra_that_are_not_positive_and_other_things():
-    for function in (ec.group, ec.extra_term, ec.log_density, ec.fit_power_law):
+    for function in (ec.spectrum.group, ec.extra_term, ec.log_density, ec.fit_power_law):
         with pytest.raises(ValueError, match=r"mu > 0\), got -1.0. Call prepare with"):
             function(ec.Spectrum([-1.0, 2.0], [1, 1]))
         with pytest.raises(TypeError, match="'spectrum' must be a Spectrum or a PowerLaw"):
@@ -123,7 +123,7 @@ PUBLISHED = {
 def test_the_table_of_extra_terms(name, data_path):
     path = data_path(f"spectra/{name}.txt")
     decay, steps, kappa, as_published, normalised = PUBLISHED[name]
-    p = ec.prepare(ec.load_spectrum(path), weight_decay=decay)
+    p = ec.spectrum.prepare(ec.load_spectrum(path), weight_decay=decay)
     total = np.loadtxt(path)[:, 1].sum()
     assert p.kappa == pytest.approx(kappa, rel=2e-3)
     assert ec.extra_term(p) == pytest.approx(normalised, abs=0.005)
@@ -135,9 +135,9 @@ def test_the_table_of_extra_terms(name, data_path):
 
 
 def test_a_group_without_weight_is_left_out():
-    nodes = ec.group(ec.Spectrum([1.0, 2.0, 4.0], [1, 0, 3]))
+    nodes = ec.spectrum.group(ec.Spectrum([1.0, 2.0, 4.0], [1, 0, 3]))
     assert (nodes.index.tolist(), nodes.share.tolist(), nodes.lower.tolist()) == ([0, 2], [0.25, 0.75], [1.0, 4.0])
-    law = ec.group(ec.PowerLaw(60.0, 1.0, 2.0**20))  # the share of octave i is about 2^(-59 i)
+    law = ec.spectrum.group(ec.PowerLaw(60.0, 1.0, 2.0**20))  # the share of octave i is about 2^(-59 i)
     assert law.index.tolist() == [0]
     assert law.share.tolist() == [1.0]
 
@@ -159,7 +159,7 @@ def test_half_a_spectrum_is_none():
 
     for half in (Half(), OtherHalf()):
         with pytest.raises(TypeError, match="group: 'spectrum' must be a Spectrum or a PowerLaw"):
-            ec.group(half)
+            ec.spectrum.group(half)
 
 
 def test_a_density_tells_its_range():

@@ -25,7 +25,7 @@ def test_masses_are_summed_by_absolute_value():
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30))
 def test_every_eigenvalue_is_in_the_octave_of_its_group(values):
     spectrum = ec.Spectrum(values, np.ones(len(values)))
-    groups = ec.group(spectrum)
+    groups = ec.spectrum.group(spectrum)
     place = nearest_octave(spectrum.eigenvalues, groups.lower)
     np.testing.assert_array_equal(groups.index[place], octave_index(spectrum.eigenvalues, spectrum.mu))
 

@@ -19,7 +19,7 @@ entries = st.integers(1, 12).flatmap(
 def schedule(spectrum, decay, beta=2.0):
     """The schedule of the spectrum with an added eigenvalue 0 of weight 1e-12, so that mu is the weight decay."""
     with_zero = ec.Spectrum(np.append(spectrum.eigenvalues, 0.0), np.append(spectrum.weights, 1e-12))
-    return ec.eigencurve(ec.prepare(with_zero, decay), 39_100, 0.1, beta=beta).values()
+    return ec.eigencurve(ec.spectrum.prepare(with_zero, decay), 39_100, 0.1, beta=beta).values()
 
 
 def error(spectrum, full, decay):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
+from eigencurve.spectrum import prepare
 
 finite = st.floats(-1e6, 1e6)
 pairs = st.lists(st.tuples(finite, st.floats(0, 1e3)), min_size=1, max_size=30).filter(
@@ -98,7 +99,7 @@ def test_from_matrix_refuses(matrix, match):
 def test_prepare_adds_the_weight_decay_to_absolute_values(pairs, decay):
     s = ec.Spectrum(*zip(*pairs, strict=True), dim=10)
     assume(s.L > 0 or s.mu == 0)
-    p = ec.prepare(s, weight_decay=decay)
+    p = prepare(s, weight_decay=decay)
     expected = sorted((abs(lam) + decay, w) for lam, w in zip(s.eigenvalues, s.weights, strict=True))
     assert_allclose(p.eigenvalues, [lam for lam, _ in expected], rtol=1e-15)
     assert_allclose(np.sort(p.weights), np.sort(s.weights), rtol=1e-12)
@@ -112,13 +113,13 @@ def test_a_spectrum_without_positive_curvature_is_refused(eigenvalues, negatives
     """It is that of a maximum: every rate leads away from it."""
     match = r"prepare: 'spectrum' must be positive somewhere, got .* from -3 to .* All .*: check the sign of the loss"
     with pytest.raises(ValueError, match=match):
-        ec.prepare(ec.Spectrum(eigenvalues, [1, 1]), 5e-4, negatives)
+        prepare(ec.Spectrum(eigenvalues, [1, 1]), 5e-4, negatives)
 
 
 def test_a_flat_spectrum_is_not_a_maximum():
-    assert ec.prepare(ec.Spectrum([0.0], [1]), 5e-4).L == 5e-4
+    assert prepare(ec.Spectrum([0.0], [1]), 5e-4).L == 5e-4
     with pytest.raises(ValueError, match=r"must be positive \(smallest eigenvalue mu > 0\), got 0"):
-        ec.prepare(ec.Spectrum([0.0], [1]))
+        prepare(ec.Spectrum([0.0], [1]))
 
 
 @pytest.mark.parametrize(
@@ -134,28 +135,36 @@ def test_the_share_of_the_curvature_that_is_negative(eigenvalues, weights, share
 
 def test_prepare_drops_or_refuses_negatives():
     s = ec.Spectrum([-1.0, 0.0, 3.0], [1, 1, 2], dim=400)
-    dropped = ec.prepare(s, weight_decay=0.5, negatives="drop")
+    dropped = prepare(s, weight_decay=0.5, negatives="drop")
     assert_array_equal(dropped.eigenvalues, [0.5, 3.5])
     assert_allclose(dropped.weights, [1 / 3, 2 / 3])
     assert dropped.dim == 300
-    assert_array_equal(ec.prepare(s, negatives="drop").eigenvalues, [3.0])
+    assert_array_equal(prepare(s, negatives="drop").eigenvalues, [3.0])
     with pytest.raises(ValueError, match=r"without negative eigenvalues, got -1.0. Use negatives='abs' or 'drop'"):
-        ec.prepare(s, weight_decay=0.5, negatives="error")
-    assert ec.prepare(ec.Spectrum([0.0, 1.0], [1, 1]), 0.1, negatives="error").mu == 0.1
+        prepare(s, weight_decay=0.5, negatives="error")
+    assert prepare(ec.Spectrum([0.0, 1.0], [1, 1]), 0.1, negatives="error").mu == 0.1
 
 
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
         (
-            lambda s: ec.prepare(s),
+            lambda s: prepare(s),
             ValueError,
             r"mu > 0\), got 0.0. Call prepare .*weight decay above 0, or with negatives='drop'",
         ),
-        (lambda s: ec.prepare(s, weight_decay=-1.0), ValueError, r"'weight_decay' must be >= 0"),
-        (lambda s: ec.prepare(s, negatives="clip"), ValueError, r"'negatives' must be one of 'abs', 'drop', 'error'"),
-        (lambda _: ec.prepare(ec.Spectrum([-1.0, 3.0], [1, 0]), negatives="drop"), ValueError, r"Nothing is left"),
-        (lambda _: ec.prepare([1.0]), TypeError, r"'spectrum' must be a Spectrum"),
+        (lambda s: prepare(s, weight_decay=-1.0), ValueError, r"'weight_decay' must be >= 0"),
+        (
+            lambda s: prepare(s, negatives="clip"),
+            ValueError,
+            r"'negatives' must be one of 'abs', 'drop', 'error'",
+        ),
+        (
+            lambda _: prepare(ec.Spectrum([-1.0, 3.0], [1, 0]), negatives="drop"),
+            ValueError,
+            r"Nothing is left",
+        ),
+        (lambda _: prepare([1.0]), TypeError, r"'spectrum' must be a Spectrum"),
         (lambda s: s.kappa, ValueError, r"kappa: 'spectrum' must be positive"),
         (lambda s: s.describe(), ValueError, r"describe: 'spectrum' must be positive"),
     ],
@@ -171,16 +180,16 @@ def test_a_condition_number_beyond_float64_is_refused_before_it_divides_by_zero(
     calls = [
         lambda: wide.kappa,
         wide.describe,
-        lambda: ec.prepare(wide),
-        lambda: ec.group(wide),
+        lambda: prepare(wide),
+        lambda: ec.spectrum.group(wide),
         lambda: ec.log_density(wide),
     ]
     for call in calls:
         with pytest.raises(ValueError, match=r"of a condition number that float64 can hold, got .*weight decay"):
             call()
-    assert ec.prepare(wide, weight_decay=1e-5).kappa == 1e305
+    assert prepare(wide, weight_decay=1e-5).kappa == 1e305
     with pytest.raises(ValueError, match="'weight_decay' must be small enough to be added to the eigenvalues"):
-        ec.prepare(ec.Spectrum([1e308], [1]), weight_decay=1.7e308)
+        prepare(ec.Spectrum([1e308], [1]), weight_decay=1.7e308)
 
 
 def test_a_number_of_parameters_fits_an_int64():

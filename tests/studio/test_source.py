@@ -106,9 +106,9 @@ def test_sources():
     law = subject_of(Settings(source="power_law", alpha=1.2, kappa=1e4, weight_decay=1e-3))
     assert law.prepared == ec.PowerLaw(1.2, 1e-3, 10.0)
     zoo = subject_of(Settings(weight_decay=1e-3))
-    assert zoo.spectrum == ec.prepare(zoo_spectrum("resnet20_cifar10"), 1e-3)
+    assert zoo.spectrum == ec.spectrum.prepare(zoo_spectrum("resnet20_cifar10"), 1e-3)
     own = subject_of(Settings(source="upload", weight_decay=0.5), Upload("a.txt", S))
-    assert own.spectrum == ec.prepare(S, 0.5)
+    assert own.spectrum == ec.spectrum.prepare(S, 0.5)
     assert own.name == "a.txt"
     assert own.code == 'ec.load_spectrum("a.txt")'
     assert subject_of(Settings(source="upload"), Upload("🦔.txt", S)).code == 'ec.load_spectrum("🦔.txt")'

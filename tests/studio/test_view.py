@@ -12,6 +12,7 @@ from eigencurve.figures.interactive import style_of
 from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.planning.snippets import snippet
+from eigencurve.spectrum import prepare
 from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import KINDS, USUAL_KINDS, Settings
@@ -39,9 +40,9 @@ def test_measured_noise_and_start_are_used_unless_the_noise_is_set():
     upload = Upload("u.npz", SPECTRUM, noise(), START)
     settings = dataclasses.replace(ZOO, source="upload")
     problem, _ = problem_of(settings, subject_of(settings, upload))
-    assert problem == ec.NoisyQuadratic(ec.prepare(SPECTRUM, 5e-4), noise(), START)
+    assert problem == ec.NoisyQuadratic(prepare(SPECTRUM, 5e-4), noise(), START)
     own = dataclasses.replace(settings, noise=3.0)
-    assert problem_of(own, subject_of(own, upload))[0] == ec.NoisyQuadratic(ec.prepare(SPECTRUM, 5e-4), 3.0, START)
+    assert problem_of(own, subject_of(own, upload))[0] == ec.NoisyQuadratic(prepare(SPECTRUM, 5e-4), 3.0, START)
 
 
 def test_the_search_is_shown_with_the_others():

@@ -28,7 +28,7 @@ SMOOTH = {
     "inverse time": ec.inverse_time(T, LR, LR / 100),
     "wsd with warmup": ec.wsd(T, LR, decay_steps=T // 5, warmup_steps=T // 10),
     "up and down": ec.piecewise(T, [0, T // 3, T // 2, T - 1], [LR / 10, LR, LR / 5, LR / 2]),
-    "joined": ec.join([ec.linear(T // 2, LR), ec.cosine(T - T // 2, LR)]),
+    "joined": ec.schedules.join([ec.linear(T // 2, LR), ec.cosine(T - T // 2, LR)]),
 }
 PIECES = {
     "constant": ec.constant(T, LR),
@@ -188,7 +188,7 @@ class TestNoiseThatFollowsTheRate:
 
 def test_on_the_published_spectrum(data_path):
     """5,000 eigenvalues; the measured error includes that of the compressed nodes."""
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     marks = np.array([100, 1000, 5000])
     for f in (ec.eigencurve(p, 5000, 1.9 / p.L), ec.cosine(5000, 1.9 / p.L)):

@@ -73,7 +73,7 @@ class TestProposition2:
 class TestLemma1:
     @given(q=problems(), T=steps, beta=st.sampled_from([1.1, 1.5, 2.0, 3.0, 10.0]), seed=st.integers(0, 2**31))
     def test_is_above_the_schedule_of_any_lengths(self, q, T, beta, seed):
-        count = len(ec.group(q.spectrum, beta))
+        count = len(ec.spectrum.group(q.spectrum, beta))
         lengths = T * np.random.default_rng(seed).dirichlet(np.ones(count))
         assume(lengths[0] > 0)
         brackets(q.loss_parts(schedule_for(q.spectrum, lengths, beta)), bounds.lemma_1(q, lengths, beta))
@@ -158,7 +158,7 @@ class TestCorollary1:
 
     @given(alpha=st.floats(1.05, 4), kappa=st.floats(1.5, 1e6))
     def test_its_constant_is_above_both_of_its_proof(self, alpha, kappa):
-        share = ec.group(ec.PowerLaw(alpha, 1.0, kappa)).share
+        share = ec.spectrum.group(ec.PowerLaw(alpha, 1.0, kappa)).share
         spread = np.sqrt(share).sum() ** 2
         constant = bounds.power_law_constant(alpha)
         assert spread / share[0] <= constant * SLACK
@@ -166,7 +166,7 @@ class TestCorollary1:
 
     def test_its_constant_is_met_for_a_wide_law(self):
         law = ec.PowerLaw(3.0, 1.0, 1e12)
-        share = ec.group(law).share
+        share = ec.spectrum.group(law).share
         # the proof drops 1 - 2^(1-α) = ¾
         assert_allclose(15 * np.sqrt(share).sum() ** 2 / 0.75, bounds.power_law_constant(3.0), rtol=1e-4)
 
@@ -191,8 +191,8 @@ class TestCorollary2:
 
     @given(q=problems(), T=steps)
     def test_its_variance_is_the_largest_of_theorem_1(self, q, T):
-        share = float(ec.group(q.spectrum).share[0])
-        assume(ec.group(q.spectrum).index[0] == 0 and share >= 1 / bounds.octave_count(q))
+        share = float(ec.spectrum.group(q.spectrum).share[0])
+        assume(ec.spectrum.group(q.spectrum).index[0] == 0 and share >= 1 / bounds.octave_count(q))
         assert bounds.theorem_1(q, T).variance <= bounds.corollary_2(q, T).variance * SLACK
 
     def test_its_variance_is_that_of_equal_octaves(self):

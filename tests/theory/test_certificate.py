@@ -92,7 +92,7 @@ def test_without_noise_a_long_step_ends_at_the_minimum():
 
 def test_known_figure_of_a_published_spectrum(data_path):
     """0.1091 and 0.413 were computed on 128 bins of the spectrum; here all 4,987 eigenvalues with a share are used."""
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     assert ec.NoisyQuadratic(p, 1.0, 1.0).lower_bound(39_100, 2 / p.L) == pytest.approx(0.1091, abs=1e-4)
     assert ec.NoisyQuadratic(p, 1e4, 1.0).lower_bound(3_910, 2 / p.L) == pytest.approx(0.413, abs=5e-4)
     assert np.count_nonzero(p.weights) == 4987

@@ -197,7 +197,7 @@ def test_the_number_of_steps_decides_how_a_quadratic_is_searched(monkeypatch, mo
 
 def test_a_million_steps_on_the_published_spectrum(data_path):
     """The loss is above the certificate and, by the exact recursion on fewer nodes, below tuned Eigencurve."""
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     found = search(BlockEvaluator(q.nodes), p, 10**6, 2 / p.L)
     assert found.status == "optimised"
@@ -209,7 +209,7 @@ def test_a_million_steps_on_the_published_spectrum(data_path):
 
 def test_the_best_schedule_of_39_100_steps(data_path):
     """0.23294 is the loss of the exact search: results/theory/best.md."""
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 1e4, 1.0)
     found = search(BlockEvaluator(q.nodes), p, 39_100, 2 / p.L)
     assert_allclose(q.expected_loss(found.schedule), 0.23294, rtol=3e-5)  # 2e-5 as above, plus the rounding of 0.23294

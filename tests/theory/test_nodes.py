@@ -50,7 +50,7 @@ def test_few_or_equal_eigenvalues():
 
 
 def test_compression_keeps_the_loss_of_a_published_spectrum(data_path):
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, 100.0, 1.0)
     few = compress(q.nodes)
     assert len(few) <= 128

@@ -141,7 +141,7 @@ def test_knots_cover_the_run_and_are_dense_at_its_end(T, num):
 )
 def test_known_figures_of_a_published_spectrum(data_path, T, noise, known, ratios):
     """The best loss and, as multiples of it, those of tuned classics, as in results/theory/best.md."""
-    p = ec.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
+    p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_cifar10.txt")), weight_decay=5e-4)
     q = ec.NoisyQuadratic(p, noise, 1.0)
     found = q.search_best(T, 2 / p.L)
     assert found.loss < known + 5e-5

@@ -120,7 +120,7 @@ def test_octaves_and_curve_add_up(q, data):
     parts, curve = q.loss_parts(f), q.loss_curve(f, points=7)
     assert_allclose(parts.octave_bias.sum(), parts.bias, rtol=1e-12, atol=1e-280)
     assert_allclose(parts.octave_variance.sum(), parts.variance, rtol=1e-12, atol=1e-280)
-    assert parts.octave.tolist() == ec.group(q.spectrum).index.tolist()
+    assert parts.octave.tolist() == ec.spectrum.group(q.spectrum).index.tolist()
     assert (curve.steps[0], curve.steps[-1]) == (0, f.total_steps)
     assert_allclose(curve.loss[0], 0.5 * q.spectrum.weights @ q.initial_error, rtol=1e-12)
     # A point of the curve may split a run of equal rates, which changes the rounding.
@@ -181,7 +181,7 @@ class TestDivergence:
             self.Q.simulate(ec.constant(3000, 5.0), seed=0, num_replicas=3)
 
     def test_is_not_a_few_steps_above_the_limit(self):
-        f = ec.join([ec.constant(3, 1.4), ec.constant(50, 0.4)])
+        f = ec.schedules.join([ec.constant(3, 1.4), ec.constant(50, 0.4)])
         assert_allclose(self.Q.expected_loss(f), sum(reference.parts(*pieces(self.Q), f.values())), rtol=1e-12)
 
     def test_of_an_eigenvalue_without_a_share_is_none(self):
@@ -192,4 +192,4 @@ class TestDivergence:
 def test_parts_print_as_a_table():
     text = str(ec.NoisyQuadratic(S, 1.0, 1.0).loss_parts(ec.cosine(10, 0.5)))
     assert text.startswith("expected loss 0.")
-    assert len(text.splitlines()) == 2 + len(ec.group(S))
+    assert len(text.splitlines()) == 2 + len(ec.spectrum.group(S))

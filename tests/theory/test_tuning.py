@@ -71,7 +71,7 @@ def test_tunes_with_momentum(kind, nesterov):
     [
         ec.cosine(9, 1.0, 0.1), ec.inverse_time(9, 1.0, 0.1), ec.warmup(ec.linear(5, 1.0), 4), ec.wsd(9, 1.0, 3),
         ec.step_decay(9, 1.0, factor=3.0), ec.eigencurve(S, 9, 1.0), ec.eigencurve(S, 9, 1.0, min_lr=0.5),
-        ec.piecewise(9, [0, 8], [1.0, 0.5]), ec.join([ec.constant(3, 1.0), ec.linear(6, 1.0)]),
+        ec.piecewise(9, [0, 8], [1.0, 0.5]), ec.schedules.join([ec.constant(3, 1.0), ec.linear(6, 1.0)]),
     ],
     ids=lambda f: f.kind,
 )  # fmt: skip

@@ -74,7 +74,7 @@ def prepare_schedule(
         num_steps: Number of updates that your loop takes. If you pass it, a schedule of another length is reported.
     """
     if not isinstance(accelerator, Accelerator):
-        raise TypeError(_check.sentence("prepare_schedule", "accelerator", "an accelerate.Accelerator", accelerator))
+        _check.wrong_type("prepare_schedule", "accelerator", "an accelerate.Accelerator", accelerator)
     bare = getattr(optimizer, "optimizer", optimizer)
     own = ScheduleLR(bare, schedule, on_resume=on_resume, scale_weight_decay=scale_weight_decay)
     if num_steps is not None:

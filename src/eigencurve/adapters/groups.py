@@ -34,7 +34,7 @@ def schedules_of(function: str, given: Schedules, groups: Groups) -> list[Schedu
         found = list(given)
     else:
         need = "a Schedule, a list with one per parameter group, or a mapping from the groups' names"
-        raise TypeError(_check.sentence(function, "schedule", need, given))
+        _check.wrong_type(function, "schedule", need, given)
     for schedule in found:
         if schedule is not None:
             require_schedule(function, schedule)

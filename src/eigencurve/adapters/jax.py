@@ -69,7 +69,7 @@ def hessian_operator(
     tensor([1., 4.])
     """
     if not callable(loss):
-        raise TypeError(_check.sentence("hessian_operator", "loss", "callable as loss(params, batch)", loss))
+        _check.wrong_type("hessian_operator", "loss", "callable as loss(params, batch)", loss)
     dtype = _dtype_of(params)
     point, unravel = ravel_pytree(params)
     sized = [(_size(batch, count), batch) for batch in _batches(batches)]

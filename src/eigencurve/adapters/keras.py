@@ -62,7 +62,7 @@ class KerasSchedule(keras.optimizers.schedules.LearningRateSchedule):  # type: i
         """Learning rate at ``step``, an integer, a tensor or a variable."""
         count = keras.ops.convert_to_tensor(step)
         if "int" not in keras.backend.standardize_dtype(count.dtype):
-            raise TypeError(_check.sentence("KerasSchedule", "step", "an integer or an array of integers", step))
+            _check.wrong_type("KerasSchedule", "step", "an integer or an array of integers", step)
         return evaluate(self._segments, keras.ops.floor_divide(count, self.gradient_accumulation_steps), keras.ops)
 
     def get_config(self) -> dict[str, Any]:

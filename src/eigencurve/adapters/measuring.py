@@ -158,9 +158,9 @@ class MeasuredPlan:
 
     def __init__(self, objective: Loss, measurement: Measurement, count: Count | None = None) -> None:
         if not callable(objective):
-            raise TypeError(_check.sentence("MeasuredPlan", "objective", "callable as objective(model, b)", objective))
+            _check.wrong_type("MeasuredPlan", "objective", "callable as objective(model, b)", objective)
         if not isinstance(measurement, Measurement):
-            raise TypeError(_check.sentence("MeasuredPlan", "measurement", "a Measurement", measurement))
+            _check.wrong_type("MeasuredPlan", "measurement", "a Measurement", measurement)
         self.objective, self.measurement, self.count = objective, measurement, count
         self.estimate: SpectrumEstimate | None = None
         self._measured: tuple[int, Spectrum] | None = None

@@ -53,7 +53,7 @@ def optax_schedule(schedule: Schedule, scale: float = 1.0) -> optax.Schedule:
 
     def rate(count: Any) -> jax.Array:
         if not jnp.issubdtype(jnp.result_type(count), jnp.integer):
-            raise TypeError(_check.sentence("optax_schedule", "count", "an integer or an array of integers", count))
+            _check.wrong_type("optax_schedule", "count", "an integer or an array of integers", count)
         result: jax.Array = compiled(count)
         return result
 

@@ -97,7 +97,7 @@ def run_range_test(
     if factor <= 1:
         _check.refuse(name, "stop_factor", "> 1", factor)
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(_check.sentence(name, "optimizer", "a torch.optim.Optimizer", optimizer))
+        _check.wrong_type(name, "optimizer", "a torch.optim.Optimizer", optimizer)
     rates = np.geomspace(low, high, steps)
     device = next(model.parameters()).device
     with restored(model, optimizer), undisturbed(model, "train", seed, generators_of(loader), device):

@@ -44,7 +44,7 @@ def saved_schedules(state: dict[str, Any]) -> list[Schedule | None]:
 
 def _numbers(function: str, name: str, values: Any) -> list[float]:
     if not isinstance(values, list | tuple):
-        raise TypeError(_check.sentence(function, name, "a list with one number per parameter group", values, REMEDY))
+        _check.wrong_type(function, name, "a list with one number per parameter group", values, REMEDY)
     return [_check.at_least(function, name, value, 0.0, REMEDY) for value in values]
 
 

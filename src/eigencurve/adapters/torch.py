@@ -85,7 +85,7 @@ class ScheduleLR(LRScheduler):
         scale_weight_decay: bool = False,
     ) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(_check.sentence("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer))
+            _check.wrong_type("ScheduleLR", "optimizer", "a torch.optim.Optimizer", optimizer)
         self.schedules = schedules_of("ScheduleLR", schedule, optimizer.param_groups)
         self.shared = isinstance(schedule, Schedule)
         self.on_resume = _check.choice("ScheduleLR", "on_resume", on_resume, ON_RESUME)

@@ -83,7 +83,7 @@ class ScheduleCallback(TrainerCallback):
     ) -> None:
         if not isinstance(schedule, Schedule | list | tuple | Mapping) and not callable(schedule):
             need = "a Schedule, or a function from the number of steps to one"
-            raise TypeError(_check.sentence("ScheduleCallback", "schedule", need, schedule))
+            _check.wrong_type("ScheduleCallback", "schedule", need, schedule)
         self._given, self.on_resume, self.scale_weight_decay = schedule, on_resume, scale_weight_decay
         self.scheduler: ScheduleLR | None = None
         self._state: Any = None

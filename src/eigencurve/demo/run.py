@@ -136,7 +136,7 @@ def measure(data: Digits, seed: int, progress: bool) -> tuple[Measured, Model]:
         start, F.cross_entropy, batches(data.train, RANGE_STEPS, seed), optimizer_of(start, low), min_lr=low,
         max_lr=high, num_steps=RANGE_STEPS,
     )  # fmt: skip
-    quadratic = ec.NoisyQuadratic(ec.prepare(spectrum.spectrum, WEIGHT_DECAY), noise, error, MOMENTUM)
+    quadratic = ec.NoisyQuadratic(ec.spectrum.prepare(spectrum.spectrum, WEIGHT_DECAY), noise, error, MOMENTUM)
     return Measured(spectrum, noise, error, rates), Model(quadratic, operator.dim, floor)
 
 

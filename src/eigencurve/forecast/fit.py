@@ -176,7 +176,7 @@ def _fall(runs: Sequence[LoggedRun]) -> float:
 def _runs(runs: Any) -> list[LoggedRun]:
     chosen = [runs] if isinstance(runs, LoggedRun) else list(runs) if isinstance(runs, Sequence) else []
     if not chosen or not all(isinstance(run, LoggedRun) for run in chosen):
-        raise TypeError(_check.sentence("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run."))
+        _check.wrong_type("fit_runs", "runs", "one or more of LoggedRun", runs, "See load_run.")
     require_sound(chosen)
     require_same_loss(chosen)
     require_distinct(chosen)

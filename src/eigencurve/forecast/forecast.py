@@ -152,7 +152,7 @@ class Forecast:
         """
         if not isinstance(schedules, Mapping) or not schedules:
             constraint = "a non-empty mapping of names to schedules"
-            raise TypeError(_check.sentence("compare", "schedules", constraint, schedules))
+            _check.wrong_type("compare", "schedules", constraint, schedules)
         ends = {name: self._outlook(require_schedule("compare", f)) for name, f in schedules.items()}
         order = sorted(ends, key=lambda name: float(ends[name].mean[-1]))
         base = order[0] if to is None else _check.choice("compare", "to", to, order)
@@ -243,7 +243,7 @@ def _marks(at: ArrayLike | None, total_steps: int, warmup_steps: int) -> IntArra
         return np.unique(np.linspace(first, total_steps, 100).round().astype(np.int64))
     marks = np.atleast_1d(np.asarray(at))
     if marks.ndim != 1 or marks.dtype.kind not in "iu" or not marks.size:
-        raise TypeError(_check.sentence("predict", "at", "a step or a sequence of steps", at))
+        _check.wrong_type("predict", "at", "a step or a sequence of steps", at)
     if marks[0] < 0 or marks[-1] > total_steps or (np.diff(marks) <= 0).any():
         _check.refuse("predict", "at", f"increasing from 0 to at most total_steps = {total_steps}", at)
     return marks.astype(np.int64)

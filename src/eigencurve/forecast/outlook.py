@@ -194,7 +194,7 @@ class FittedRuns:
             highest = float(schedule.values().max())
             remedy = "Log a run near that rate first."
             limit = f"within about 4 times the highest logged rate ({self.reference:.3g})"
-            raise ValueError(_check.sentence("predict", "schedule", limit, highest, remedy)) from None
+            raise _check.ArgumentValueError("predict", "schedule", limit, highest, remedy) from None
 
     def _slack(self, member: Member, bias: Array, variance: Array, ratio: float, reach: Logged) -> Array:
         """The standard deviation to add beyond the logged horizon and the fastest logged decay."""

@@ -122,7 +122,7 @@ def through(total_steps: int, knots: Array, rates: Array) -> Piecewise:
 def _steps(steps: Any) -> IntArray:
     numbers = np.asarray(steps)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise TypeError(_check.sentence("LoggedRun", "steps", "a sequence of integers", steps))
+        _check.wrong_type("LoggedRun", "steps", "a sequence of integers", steps)
     if len(numbers) < MIN_POINTS:
         remedy = "Log the loss more often."
         _check.refuse("LoggedRun", "steps", f"{MIN_POINTS} logged losses or more", len(numbers), remedy)
@@ -145,7 +145,7 @@ def _losses(losses: Any, steps: IntArray) -> Array:
     try:
         values = np.asarray(losses, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(_check.sentence("LoggedRun", "losses", "a sequence of real numbers", losses)) from None
+        raise _check.ArgumentTypeError("LoggedRun", "losses", "a sequence of real numbers", losses) from None
     if values.shape != steps.shape:
         _check.refuse("LoggedRun", "losses", f"as long as 'steps' ({len(steps)})", f"shape {values.shape}")
     wrong = np.flatnonzero(~np.isfinite(values))

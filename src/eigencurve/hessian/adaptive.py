@@ -80,7 +80,7 @@ def _denominator(function: str, optimizer: Optimizer) -> Denominator:
             return denominator
     need = "an optimizer of the class " + ", ".join(kind.__name__ for kind in DENOMINATORS) + " of torch.optim"
     remedy = "For another optimizer, pass the diagonal of P itself."
-    raise TypeError(_check.sentence(function, "preconditioner", need, type(optimizer).__name__, remedy))
+    raise _check.ArgumentTypeError(function, "preconditioner", need, type(optimizer).__name__, remedy)
 
 
 def _group_and_state(

@@ -127,7 +127,7 @@ class Batches:
         for batch in self.source:
             if self.pairs and not (isinstance(batch, list | tuple) and len(batch) == 2):
                 remedy = "Pass a single batch as a tuple (x, y). For batches of another structure, use from_objective."
-                raise TypeError(_check.sentence(self.function, "batches", "pairs (x, y)", type(batch).__name__, remedy))
+                _check.wrong_type(self.function, "batches", "pairs (x, y)", type(batch).__name__, remedy)
             yield _map(lambda tensor: tensor.to(self.device), batch)
 
     def _all_pieces(self) -> Iterator[tuple[int, Any]]:
@@ -175,9 +175,9 @@ def _reiterable(function: str, source: Any) -> Iterable[Any]:
         return [source]
     if isinstance(source, Iterator):
         remedy = "An iterator can be read only once: pass a list or a DataLoader."
-        raise TypeError(_check.sentence(function, "batches", "iterable more than once", source, remedy))
+        _check.wrong_type(function, "batches", "iterable more than once", source, remedy)
     if not isinstance(source, Iterable):
-        raise TypeError(_check.sentence(function, "batches", "tensors (x, y), a list or a DataLoader", source))
+        _check.wrong_type(function, "batches", "tensors (x, y), a list or a DataLoader", source)
     return source
 
 

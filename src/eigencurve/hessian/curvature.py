@@ -85,7 +85,7 @@ class CurvatureOperator(ABC):
     ) -> None:
         name = type(self).__name__
         if not isinstance(model, nn.Module):
-            raise TypeError(_check.sentence(name, "model", "a torch.nn.Module", model))
+            _check.wrong_type(name, "model", "a torch.nn.Module", model)
         self.mode = _check.choice(name, "mode", mode, MODES)
         self.product = _check.choice(name, "product", product, self.PRODUCTS)
         self.model, self._objective = model, as_objective(name, loss_fn)
@@ -366,9 +366,8 @@ class CurvatureOperator(ABC):
         name, self._graph = type(self).__name__, None
         if self._plain_kernels or self.product != "autograd":
             remedy = "Use product='finite_difference': it needs a single backward pass and measures its own error."
-            raise ValueError(
-                _check.sentence(name, "model", "differentiable twice", str(error).splitlines()[0], remedy)
-            ) from error
+            line = str(error).splitlines()[0]
+            raise _check.ArgumentValueError(name, "model", "differentiable twice", line, remedy) from error
         self._plain_kernels = True
         try:
             return self._sum(vector)

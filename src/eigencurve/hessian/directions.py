@@ -127,7 +127,7 @@ def grid_of(
     """
     spectrum = source.spectrum if isinstance(source, SpectrumEstimate) else source
     if not isinstance(spectrum, Spectrum):
-        raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a SpectrumEstimate", source))
+        _check.wrong_type(function, "spectrum", "a Spectrum or a SpectrumEstimate", source)
     if spectrum.dim not in (None, operator.dim):
         _check.refuse(function, "spectrum", f"that of the operator, of dimension {operator.dim}", spectrum.dim)
     measured = source.weight_decay if isinstance(source, SpectrumEstimate) else USUAL_DECAY

@@ -104,7 +104,7 @@ def gradient_source(function: str, operator: Any) -> GradientOperator:
             return cast(GradientOperator, candidate)
     need = "the HessianOperator or GaussNewtonOperator of a model's loss"
     remedy = "A matrix or a function of products has no examples."
-    raise TypeError(_check.sentence(function, "operator", need, type(operator).__name__, remedy))
+    raise _check.ArgumentTypeError(function, "operator", need, type(operator).__name__, remedy)
 
 
 def balanced_signs(num_examples: int, seed: int) -> Tensor:

@@ -69,7 +69,7 @@ class MatvecOperator:
     ) -> None:
         if not callable(matvec):
             remedy = "Pass a matrix to estimate_spectrum directly."
-            raise TypeError(_check.sentence("MatvecOperator", "matvec", "callable as matvec(v)", matvec, remedy))
+            _check.wrong_type("MatvecOperator", "matvec", "callable as matvec(v)", matvec, remedy)
         self._matvec, self._name = matvec, fingerprint
         self.dim = _check.whole("MatvecOperator", "dim", dim, minimum=1)
         self.vectors = _check.choice("MatvecOperator", "vectors", vectors, VECTORS)
@@ -119,7 +119,7 @@ class MatvecOperator:
         result = self._matvec(given)
         product = result.detach().cpu().numpy() if isinstance(result, Tensor) else np.asarray(result)
         if product.dtype.kind not in "fiu":
-            raise TypeError(_check.sentence("MatvecOperator", "matvec", "one that returns real numbers", product.dtype))
+            _check.wrong_type("MatvecOperator", "matvec", "one that returns real numbers", product.dtype)
         if product.shape != (self.dim,):
             need = f"one that returns {self.dim} numbers, the value of 'dim'"
             _check.refuse("MatvecOperator", "matvec", need, f"shape {product.shape}")
@@ -166,7 +166,7 @@ def as_operator(source: LanczosOperator | Matrix, check: bool = True) -> Lanczos
     shape = getattr(source, "shape", None)
     if shape is None:
         remedy = "Wrap a function: MatvecOperator(matvec, dim=...)." if callable(source) else ""
-        raise TypeError(_check.sentence("as_operator", "source", "an operator or a matrix", source, remedy))
+        _check.wrong_type("as_operator", "source", "an operator or a matrix", source, remedy)
     if len(shape) != 2 or shape[0] != shape[1]:
         _check.refuse("as_operator", "source", "a square matrix", f"shape {tuple(shape)}")
     if isinstance(source, Tensor):

@@ -28,7 +28,7 @@ def as_objective(function: str, loss_fn: Callable[[Any, Any], Tensor] | Objectiv
     if isinstance(loss_fn, Objective):
         return loss_fn
     if not callable(loss_fn):
-        raise TypeError(_check.sentence(function, "loss_fn", "callable as loss_fn(outputs, y)", loss_fn))
+        _check.wrong_type(function, "loss_fn", "callable as loss_fn(outputs, y)", loss_fn)
     return Objective(lambda model, batch: model(batch[0]), lambda outputs, batch: loss_fn(outputs, batch[1]))
 
 

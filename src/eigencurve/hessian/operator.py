@@ -114,7 +114,7 @@ class GaussNewtonOperator(CurvatureOperator):
         if not isinstance(outputs, Tensor):
             remedy = "Use GaussNewtonOperator.from_objective to name the tensor that enters the loss."
             got = type(outputs).__name__
-            raise TypeError(_check.sentence("GaussNewtonOperator", "model", "one that returns a tensor", got, remedy))
+            _check.wrong_type("GaussNewtonOperator", "model", "one that returns a tensor", got, remedy)
         return gauss_newton_product(
             outputs,
             lambda z: checked_loss(type(self).__name__, self._objective.loss(z, batch), index),

@@ -221,7 +221,7 @@ def precondition(
         return PreconditionedOperator(operator, _flat(function, preconditioner, parameters))
     if not hasattr(preconditioner, "__array__"):
         need = "a flat tensor or array" if parameters is None else "an optimizer, or the diagonal of P as tensors"
-        raise TypeError(_check.sentence(function, "preconditioner", need, preconditioner))
+        _check.wrong_type(function, "preconditioner", need, preconditioner)
     return PreconditionedOperator(operator, _tensor(preconditioner))
 
 

@@ -100,7 +100,7 @@ class ShardedHessianOperator:
         check: bool = True,
     ) -> None:
         if not isinstance(model, nn.Module):
-            raise TypeError(_check.sentence(NAME, "model", "a torch.nn.Module", model))
+            _check.wrong_type(NAME, "model", "a torch.nn.Module", model)
         self.mode = _check.choice(NAME, "mode", mode, MODES)
         self.model, self._objective = model, as_objective(NAME, loss_fn)
         self._distributed = [module for module in model.modules() if hasattr(module, "reshard")]

@@ -135,7 +135,7 @@ class Space:
             ValueError: If it has another length, type or device.
         """
         if not isinstance(vector, Tensor):
-            raise TypeError(_check.sentence(function, argument, "a tensor", vector))
+            _check.wrong_type(function, argument, "a tensor", vector)
         if vector.shape != (self.size,) or vector.dtype != dtype or vector.device != device:
             need = f"a tensor of {self.size} numbers of type {dtype} on {device}"
             _check.refuse(function, argument, need, f"shape {tuple(vector.shape)}, {vector.dtype}, {vector.device}")

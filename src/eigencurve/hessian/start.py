@@ -111,7 +111,7 @@ def start_from_gradient(
     """
     function, started = "start_from_gradient", time.monotonic()
     if not isinstance(noise, NoiseEstimate):
-        raise TypeError(_check.sentence(function, "noise", "a NoiseEstimate", noise))
+        _check.wrong_type(function, "noise", "a NoiseEstimate", noise)
     settings = DirectionSettings(function, num_steps, 0, memory_budget, checkpoint, progress)
     grid, _ = grid_of(function, operator, spectrum, noise.weight_decay)
     if not np.array_equal(grid.lower, noise.octaves.lower):
@@ -161,7 +161,7 @@ def _difference(function: str, operator: LanczosOperator, displacement: Any) -> 
         return _flat(function, operator, displacement)
     if not isinstance(displacement, Sequence) or len(displacement) != 2:
         need = "a flat tensor, or a pair (start, end) of state dicts, modules or flat tensors"
-        raise TypeError(_check.sentence(function, "displacement", need, type(displacement).__name__))
+        _check.wrong_type(function, "displacement", need, type(displacement).__name__)
     start, end = (_flat(function, operator, point) for point in displacement)
     return start - end
 
@@ -178,7 +178,7 @@ def _flat(function: str, operator: LanczosOperator, point: Any) -> Tensor:
         point = torch.cat([own_part(point[name].detach()).reshape(-1) for name in names])
     if not isinstance(point, Tensor):
         need = "made of state dicts, modules or flat tensors"
-        raise TypeError(_check.sentence(function, "displacement", need, type(point).__name__))
+        _check.wrong_type(function, "displacement", need, type(point).__name__)
     space = space_of(operator)
     own = space.part(point.detach())
     if own.shape != (space.size,):

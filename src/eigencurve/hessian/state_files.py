@@ -197,4 +197,4 @@ def _kind(value: Any) -> str:
 
 def _error(path: Path, constraint: str, value: object, remedy: str = "") -> ValueError:
     where = f"The file is {path}." + (f" {remedy}" if remedy else "")
-    return ValueError(_check.sentence("load_state", "path", constraint, value, where))
+    return _check.ArgumentValueError("load_state", "path", constraint, value, where)

@@ -154,7 +154,7 @@ def _subject(source: Any, weight_decay: float | None) -> Subject:
         decay, origin = (known.weight_decay, "measured") if weight_decay is None else (decay, origin)
         return Subject("measured spectrum", source.spectrum, decay, known, decay_source=origin)
     kinds = "a spectrum, the path of one, logged runs or their paths"
-    raise TypeError(_check.sentence("plan", "sources", kinds, source))
+    raise _check.ArgumentTypeError("plan", "sources", kinds, source)
 
 
 def _with_measured(subject: Subject, noise: Any, start: Any) -> Subject:

@@ -111,7 +111,7 @@ def load_schedule(path: Path, content: bytes) -> SavedSchedule:
 def _prepared(subject: Subject) -> str:
     if isinstance(subject.raw, PowerLaw):
         return str(subject.code)
-    return f"ec.prepare({subject.code}, weight_decay={subject.weight_decay!r})"
+    return f"ec.spectrum.prepare({subject.code}, weight_decay={subject.weight_decay!r})"
 
 
 def _from_numbers(schedule: Schedule) -> str:

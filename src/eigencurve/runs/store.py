@@ -317,7 +317,7 @@ def _code(error: sqlite3.DatabaseError) -> int | None:
 
 
 def _refuse(constraint: str, found: str, remedy: str = "The file is unchanged; choose another path.") -> NoReturn:
-    raise DamagedStoreError(_check.sentence("Store", "path", constraint, found, remedy))
+    raise DamagedStoreError(str(_check.ArgumentValueError("Store", "path", constraint, found, remedy)))
 
 
 def _parts(keys: list[str], size: int = 500) -> Iterator[list[str]]:

@@ -101,7 +101,7 @@ class Schedule(ABC):
     def _checked(self, step: Any) -> IntArray:
         steps = np.asarray(step)
         if steps.dtype.kind not in "iu":
-            raise TypeError(_check.sentence(self.kind, "step", "an integer or an array of integers", step))
+            _check.wrong_type(self.kind, "step", "an integer or an array of integers", step)
         if steps.size and steps.min() < 0:
             _check.refuse(self.kind, "step", ">= 0", int(steps.min()), "Steps run from 0 to total_steps - 1.")
         return steps.astype(np.int64)
@@ -136,7 +136,7 @@ class DecayToMinimum(Schedule):
 def require_schedule(function: str, schedule: object, argument: str = "schedule") -> Schedule:
     """Return ``schedule``, or raise TypeError in the name of ``function`` if it is not a :class:`Schedule`."""
     if not isinstance(schedule, Schedule):
-        raise TypeError(_check.sentence(function, argument, "a Schedule", schedule))
+        _check.wrong_type(function, argument, "a Schedule", schedule)
     return schedule
 
 

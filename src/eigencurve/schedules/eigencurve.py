@@ -164,7 +164,7 @@ def curve_of(
 def _pieces(spectrum: Spectrum | PowerLaw, beta: float) -> tuple[Array, Array]:
     """The share and the slope λ/L of each group or, in the limit, of each cell."""
     if not isinstance(spectrum, Spectrum | PowerLaw):
-        raise TypeError(_check.sentence("eigencurve", "spectrum", "a Spectrum or a PowerLaw", spectrum))
+        _check.wrong_type("eigencurve", "spectrum", "a Spectrum or a PowerLaw", spectrum)
     if spectrum.L == spectrum.mu > 0:
         remedy = "If all eigenvalues are equal, use inverse_time or step_decay."
         _check.refuse("eigencurve", "spectrum", "of condition number kappa > 1", 1.0, remedy)

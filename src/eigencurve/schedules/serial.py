@@ -35,7 +35,7 @@ def schedule_from_dict(settings: dict[str, Any]) -> Schedule:
     Cosine(total_steps=100, lr=0.1, min_lr=0.0)
     """
     if not isinstance(settings, dict):
-        raise TypeError(_check.sentence("schedule_from_dict", "settings", "a dict", settings))
+        _check.wrong_type("schedule_from_dict", "settings", "a dict", settings)
     kind = settings.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         _check.refuse("schedule_from_dict", "kind", "one of " + ", ".join(KINDS), kind)

@@ -93,7 +93,7 @@ def spectrum_bytes(
 ) -> bytes:
     """The content that :func:`save_spectrum` writes to a file with this suffix."""
     if not isinstance(spectrum, Spectrum):
-        raise TypeError(_check.sentence("save_spectrum", "spectrum", "a Spectrum", spectrum))
+        _check.wrong_type("save_spectrum", "spectrum", "a Spectrum", spectrum)
     sections: dict[str, Mapping[str, Any]] = {}
     if measurement is not None:
         sections["measurement"] = to_fields(measurement)

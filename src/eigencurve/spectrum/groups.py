@@ -167,7 +167,7 @@ def log_density(spectrum: Spectrum | LogMeasure) -> LogDensity:
 def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
     """Raise ValueError if the smallest eigenvalue of ``spectrum`` is not above zero, or κ is not finite."""
     if not (hasattr(spectrum, "mu") and hasattr(spectrum, "L")):
-        raise TypeError(_check.sentence(function, "spectrum", "a Spectrum or a PowerLaw", spectrum))
+        _check.wrong_type(function, "spectrum", "a Spectrum or a PowerLaw", spectrum)
     if spectrum.mu <= 0:
         remedy = "Call prepare with a weight decay above 0, or with negatives='drop'."
         _check.refuse(function, "spectrum", "positive (smallest eigenvalue mu > 0)", spectrum.mu, remedy)

@@ -145,7 +145,7 @@ def prepare(spectrum: Spectrum, weight_decay: float = 0.0, negatives: str = "abs
     array([0.5, 1.5, 3.5])
     """
     if not isinstance(spectrum, Spectrum):
-        raise TypeError(_check.sentence("prepare", "spectrum", "a Spectrum", spectrum))
+        _check.wrong_type("prepare", "spectrum", "a Spectrum", spectrum)
     decay = _check.at_least("prepare", "weight_decay", weight_decay, 0.0)
     _check.choice("prepare", "negatives", negatives, NEGATIVES)
     if negatives == "error" and spectrum.mu < 0:

@@ -106,7 +106,8 @@ def zoo_spectrum(name: str) -> Spectrum:
     Args:
         name: One of the keys of ``ZOO``.
 
-    >>> from eigencurve import eigencurve, prepare
+    >>> from eigencurve import eigencurve
+    >>> from eigencurve.spectrum import prepare
     >>> spectrum = zoo_spectrum("resnet20_cifar10")
     >>> spectrum.dim
     272474

@@ -151,7 +151,7 @@ def _number(name: str, text: str, kind: type[int] | type[float]) -> float:
         return kind(text)
     except ValueError:
         what = "a whole number" if kind is int else "a number"
-        raise ValueError(_check.sentence("studio", name, what, text)) from None
+        raise _check.ArgumentValueError("studio", name, what, text) from None
 
 
 def _one_of(options: tuple[str, ...]) -> Callable[[str, Any], str]:
@@ -184,7 +184,7 @@ def _none_or_up_to(high: float) -> Callable[[str, Any], float | None]:
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(_check.sentence("studio", name, "0 or 1", value))
+        _check.wrong_type("studio", name, "0 or 1", value)
     return value
 
 
@@ -221,25 +221,31 @@ CHECKS: dict[str, Callable[[str, Any], Any]] = {
 def _too_long(values: Mapping[str, Any]) -> str | None:
     total = values["epochs"] * values["steps_per_epoch"]
     constraint = f"at most {MOST_STEPS:,} steps in all"
-    return _check.sentence("studio", "epochs", constraint, total) if total > MOST_STEPS else None
+    return str(_check.ArgumentValueError("studio", "epochs", constraint, total)) if total > MOST_STEPS else None
 
 
 def _rising(values: Mapping[str, Any]) -> str | None:
     least, lr = values["min_lr"], values["lr"]
-    return None if least is None or least <= lr else _check.sentence("studio", "min_lr", f"<= lr = {lr:g}", least)
+    return (
+        None
+        if least is None or least <= lr
+        else str(_check.ArgumentValueError("studio", "min_lr", f"<= lr = {lr:g}", least))
+    )
 
 
 def _law_without_decay(values: Mapping[str, Any]) -> str | None:
     if values["source"] != "power_law" or values["weight_decay"] > 0:
         return None
     remedy = "It is the smallest eigenvalue of the power law."
-    return _check.sentence("studio", "weight_decay", "> 0 for a power law", values["weight_decay"], remedy)
+    return str(
+        _check.ArgumentValueError("studio", "weight_decay", "> 0 for a power law", values["weight_decay"], remedy)
+    )
 
 
 def _nesterov_without_momentum(values: Mapping[str, Any]) -> str | None:
     if not values["nesterov"] or values["momentum"] > 0:
         return None
-    return _check.sentence("studio", "momentum", "> 0 with nesterov=1", values["momentum"])
+    return str(_check.ArgumentValueError("studio", "momentum", "> 0 with nesterov=1", values["momentum"]))
 
 
 CLASHES: dict[tuple[str, ...], Callable[[Mapping[str, Any]], str | None]] = {

@@ -155,7 +155,7 @@ def corollary_1(law: PowerLaw, total_steps: int, noise: float, initial_error: fl
     Reference: arXiv:2110.14109, Corollary 1.
     """
     if not isinstance(law, PowerLaw):
-        raise TypeError(_check.sentence("corollary_1", "law", "a PowerLaw", law))
+        _check.wrong_type("corollary_1", "law", "a PowerLaw", law)
     T = _check.whole("corollary_1", "total_steps", total_steps, minimum=1)
     sigma2 = _check.at_least("corollary_1", "noise", noise, 0.0)
     error = _check.at_least("corollary_1", "initial_error", initial_error, 0.0)
@@ -226,7 +226,7 @@ def minimax_rate(problem: NoisyQuadratic, total_steps: int) -> float:
 
 def _plain(function: str, problem: NoisyQuadratic) -> None:
     if not isinstance(problem, NoisyQuadratic):
-        raise TypeError(_check.sentence(function, "problem", "a NoisyQuadratic", problem))
+        _check.wrong_type(function, "problem", "a NoisyQuadratic", problem)
     if problem.momentum:
         _check.refuse(function, "momentum", "0", problem.momentum, "The paper's bounds are for SGD without momentum.")
     if problem.noise_power:

@@ -109,7 +109,7 @@ class NoisyQuadratic:
         noise_power: float = 0.0,
     ) -> None:
         if not isinstance(spectrum, Spectrum):
-            raise TypeError(_check.sentence("NoisyQuadratic", "spectrum", "a Spectrum", spectrum))
+            _check.wrong_type("NoisyQuadratic", "spectrum", "a Spectrum", spectrum)
         require_positive("NoisyQuadratic", spectrum)
         kept = _check.at_least("NoisyQuadratic", "momentum", momentum, 0.0)
         if kept >= 1:
@@ -302,7 +302,7 @@ def _marks(points: Any, total_steps: int) -> IntArray:
         return np.unique(np.linspace(0, total_steps, count).round().astype(np.int64))
     marks = np.asarray(points)
     if marks.dtype.kind not in "iu" or marks.ndim != 1 or marks.size == 0:
-        raise TypeError(_check.sentence("loss_curve", "points", "a number or a sequence of whole steps", points))
+        _check.wrong_type("loss_curve", "points", "a number or a sequence of whole steps", points)
     if marks[0] < 0 or marks[-1] > total_steps or (np.diff(marks) <= 0).any():
         _check.refuse("loss_curve", "points", f"increasing from 0 to at most total_steps = {total_steps}", points)
     return marks.astype(np.int64)
@@ -310,7 +310,7 @@ def _marks(points: Any, total_steps: int) -> IntArray:
 
 def _common_length(schedules: Mapping[str, Schedule]) -> int:
     if not isinstance(schedules, Mapping) or not schedules:
-        raise TypeError(_check.sentence("compare", "schedules", "a non-empty mapping of names to schedules", schedules))
+        _check.wrong_type("compare", "schedules", "a non-empty mapping of names to schedules", schedules)
     lengths = {require_schedule("compare", schedule).total_steps for schedule in schedules.values()}
     if len(lengths) > 1:
         _check.refuse("compare", "schedules", "of the same total_steps", sorted(lengths))

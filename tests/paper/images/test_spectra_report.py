@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from eigencurve import Spectrum, group, load_spectrum, prepare
+from eigencurve import Spectrum, load_spectrum
 from eigencurve.runs.store import Outcome
+from eigencurve.spectrum import group, prepare
 from paper.images.spectra_report import COLUMNS, MeasuredSpectrum, spectra_page
 
 METRICS = {"dim": 1000.0, "accuracy": 87.25, "num_products": 40.0, "moved": 0.013, "settled": 1.0}

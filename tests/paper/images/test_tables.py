@@ -5,8 +5,9 @@ from tests.paper import running
 from tests.paper.data.cifar_files import batch, mapping, pixels_and_labels, write_cifar10
 from tests.paper.images.pages import made, run
 
-from eigencurve import load_spectrum, prepare
+from eigencurve import load_spectrum
 from eigencurve.runs.store import Store
+from eigencurve.spectrum import prepare
 
 
 @pytest.fixture(scope="module")

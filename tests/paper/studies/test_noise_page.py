@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 def test_the_rows_are_the_moments_and_their_distance_to_the_end():
     page = noise_page(SCALE, [studied()])
     curves = {
-        moment: np.log(ec.eigencurve(ec.prepare(measured(moment).file.spectrum, 5e-4), 50, 1.0).values())
+        moment: np.log(ec.eigencurve(ec.spectrum.prepare(measured(moment).file.spectrum, 5e-4), 50, 1.0).values())
         for moment in MOMENTS
     }
     for moment in MOMENTS[:3]:
@@ -34,7 +34,7 @@ def test_the_rows_are_the_moments_and_their_distance_to_the_end():
 
 def test_the_prediction_is_that_of_the_quadratic():
     page, end = noise_page(SCALE, [studied()]), measured(END)
-    p = ec.prepare(end.file.spectrum, 5e-4)
+    p = ec.spectrum.prepare(end.file.spectrum, 5e-4)
     q = ec.NoisyQuadratic(p, noise=end.file.noise, initial_error=end.file.start)
     table = q.compare({"cosine": ec.cosine(50, 1 / p.L)}, tune_lr=True)
     ratio = table["cosine"].loss / q.search_best(50, q.stable_rate).loss

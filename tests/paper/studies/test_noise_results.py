@@ -22,7 +22,7 @@ def test_octaves_without_signal_or_below_the_weight_decay_do_not_count():
 
 def test_the_distance_is_the_largest_log_ratio_of_two_schedules():
     curves = [
-        np.log(ec.eigencurve(ec.prepare(measured(moment).file.spectrum, 5e-4), 50, 1.0).values())
+        np.log(ec.eigencurve(ec.spectrum.prepare(measured(moment).file.spectrum, 5e-4), 50, 1.0).values())
         for moment in ("start", END)
     ]
     assert distance(measured("start"), measured(END), 5e-4, 50) == pytest.approx(np.abs(curves[0] - curves[1]).max())

@@ -28,5 +28,5 @@ def test_joined_nodes_are_the_same_distribution():
     assert len(few) <= 8 * 14 + 2
     assert (few.mu, few.L) == (spectrum.mu, spectrum.L)
     assert few.weights @ few.eigenvalues == pytest.approx(spectrum.weights @ spectrum.eigenvalues)
-    assert ec.group(few).share == pytest.approx(ec.group(spectrum).share)
+    assert ec.spectrum.group(few).share == pytest.approx(ec.spectrum.group(spectrum).share)
     assert cosine.joined(spectrum, None) is spectrum

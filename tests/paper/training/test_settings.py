@@ -13,11 +13,11 @@ from eigencurve import (
     inverse_time,
     linear,
     multistep,
-    prepare,
     step_decay,
     warmup,
     wsd,
 )
+from eigencurve.spectrum import prepare
 from eigencurve.theory.quadratic import NoisyQuadratic
 from paper.training.settings import (
     best_schedule,

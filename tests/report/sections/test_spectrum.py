@@ -20,7 +20,7 @@ def test_the_numbers_are_those_of_the_description():
 
 def test_each_octave_has_a_row_and_its_error():
     head, *rows = tables_of(spectrum_section(measured_subject()))["Octaves that contain eigenvalues"]
-    groups = ec.group(ec.prepare(SPECTRUM, 1e-2))
+    groups = ec.spectrum.group(ec.spectrum.prepare(SPECTRUM, 1e-2))
     assert head[-1] == "standard error"
     assert [row[3:] for row in rows] == [[f"{share:.3e}", f"{share / 10:.1e}"] for share in groups.share]
 

@@ -1,0 +1,9 @@
+from .files import load_spectrum as load_spectrum
+from .files import save_spectrum as save_spectrum
+from .groups import extra_term as extra_term
+from .groups import group as group
+from .groups import log_density as log_density
+from .power_law import fit_power_law as fit_power_law
+from .spectrum import Spectrum as Spectrum
+from .spectrum import prepare as prepare
+from .zoo import zoo_spectrum as zoo_spectrum
