@@ -57,7 +57,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, budget, step):
     path = tmp_path / "run.npz"
     caught = interrupted_at(step, checkpoint=path, **settings)
     assert isinstance(caught, Interrupted)
-    assert "run.npz. Call estimate_spectrum again with the same arguments to resume" in str(caught)
+    assert (caught.function, caught.checkpoint) == ("estimate_spectrum", path)
     source = matrix_operator()
     resumed = estimate_spectrum(source, checkpoint=path, **settings)
     whole = estimate_spectrum(matrix_operator(), **settings)
@@ -87,7 +87,7 @@ def test_ctrl_c_in_the_middle_of_a_step_leaves_the_last_save(tmp_path, monkeypat
 
 
 def test_without_a_checkpoint_ctrl_c_names_the_argument():
-    assert "Pass a path as 'checkpoint'" in str(interrupted_at(3, num_steps=10))
+    assert interrupted_at(3, num_steps=10).checkpoint is None
 
 
 KILLED = """

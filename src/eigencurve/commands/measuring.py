@@ -24,6 +24,7 @@ from eigencurve.hessian import (
 )
 from eigencurve.hessian.checkpoint import saved_steps
 from eigencurve.hessian.curvature import CurvatureOperator
+from eigencurve.hessian.estimate import Interrupted
 from eigencurve.planning.from_operator import decay_of
 from eigencurve.runs.origin import origin_here
 from eigencurve.spectrum.files import spectrum_bytes
@@ -106,10 +107,11 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         typer.echo(f"resuming from step {done} of {checkpoint}", err=True)
     try:
         yield
-    except KeyboardInterrupt as interrupt:
-        text = str(interrupt).replace("Pass a path as 'checkpoint'", "Pass --checkpoint FILE")
-        text = re.sub(r"Call \w+ again with the same arguments", "Run the same command again", text)
-        raise KeyboardInterrupt(text) from None
+    except Interrupted as error:
+        remedy = "Run the same command again to resume."
+        if error.checkpoint is None:
+            remedy = "Pass --checkpoint FILE to be able to resume after Ctrl-C."
+        raise KeyboardInterrupt(f"{error.progress}. {remedy}") from None
 
 
 def _beside(checkpoint: Path | None, what: str) -> Path | None:

@@ -172,7 +172,7 @@ class _DirectionLoop:
             try:
                 self.finished.append(self._lanczos(recurrence, vector, square, advance))
             except KeyboardInterrupt:
-                raise Interrupted(self._save_interrupted(recurrence)) from None
+                raise self._interrupted(recurrence) from None
         return square, self.finished[index]
 
     def _lanczos(
@@ -212,16 +212,13 @@ class _DirectionLoop:
             _check.refuse(function, "memory_budget", f">= {plan.num_bytes}", plan.budget_bytes, remedy)
         return plan
 
-    def _save_interrupted(self, run: Recurrence) -> str:
-        """Save if the state is consistent, and return the message for the user."""
-        done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of vector {len(self.finished) + 1}"
-        if self.file is None:
-            return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
+    def _interrupted(self, run: Recurrence) -> Interrupted:
+        """Save if the state is consistent, and return the exception for the user."""
         # Several processes stop at different steps, so they keep the last state that all of them saved.
         if self.output is not None and not run.is_changing and run.basis.num_used and not self.space.is_shared:
             self.output.save(self.finished, run)
-        saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
-        return f"{done}; {saved}. Call {self.settings.function} again with the same arguments to resume."
+        progress = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of vector {len(self.finished) + 1}"
+        return Interrupted(self.settings.function, progress, None if self.file is None else self.file.path)
 
 
 def _measure(square: float, run: LanczosRun, settling: Settling) -> DirectionMeasure:

@@ -35,7 +35,23 @@ from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during an estimate; the message says how to resume."""
+    """Ctrl-C during a measurement.
+
+    Attributes:
+        function: Function that was interrupted.
+        progress: How far it came, and whether that was saved.
+        checkpoint: File from which the same call resumes, or None without one.
+    """
+
+    def __init__(self, function: str, progress: str, checkpoint: Path | None) -> None:
+        self.function, self.checkpoint = function, checkpoint
+        self.progress = progress
+        remedy = "Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
+        if checkpoint is not None:
+            saved = "saved to" if checkpoint.exists() else "nothing saved yet to"
+            self.progress = f"{progress}; {saved} {checkpoint}"
+            remedy = f"Call {function} again with the same arguments to resume."
+        super().__init__(f"{self.progress}. {remedy}")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -188,7 +204,7 @@ class _ProbeLoop:
             try:
                 self._run_probe(recurrence, advance)
             except KeyboardInterrupt:
-                raise Interrupted(self._save_interrupted(recurrence)) from None
+                raise self._interrupted(recurrence) from None
             self.finished.append(shortened(recurrence.result(), self._step_limit, self.operator.dtype))
         return self.finished[: self.settings.num_probes]
 
@@ -274,16 +290,13 @@ class _ProbeLoop:
         across = probe_error([probe], settings.weight_decay, settings.total_steps, self.operator.dim)
         return _note(self.moved, across)
 
-    def _save_interrupted(self, run: Recurrence) -> str:
-        """Save if the state is consistent, and return the message for the user."""
-        done = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
-        if self.file is None:
-            return f"{done}. Pass a path as 'checkpoint' to be able to resume after Ctrl-C."
+    def _interrupted(self, run: Recurrence) -> Interrupted:
+        """Save if the state is consistent, and return the exception for the user."""
         # Several processes stop at different steps, so they keep the last state that all of them saved.
         if self.output is not None and not run.is_changing and not run.space.is_shared:
             self.output.save(self.finished, run)
-        saved = f"saved to {self.file.path}" if self.file.path.exists() else f"nothing saved to {self.file.path} yet"
-        return f"{done}; {saved}. Call estimate_spectrum again with the same arguments to resume."
+        progress = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
+        return Interrupted(FUNCTION, progress, None if self.file is None else self.file.path)
 
 
 def _note(along: float, across: float) -> str:
