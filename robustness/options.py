@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import eigencurve as ec
 from eigencurve.cli import app
-from eigencurve.commands.shell import COMMANDS, load
+from eigencurve.cli.shell import COMMANDS, load
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store
 from eigencurve.schedules.by_kind import FACTORIES

@@ -35,9 +35,7 @@ LAYERS = {
     "report": CORE | {"forecast", "runs", "planning", "figures"},
     "studio": CORE | {"forecast", "planning", "figures"},
     "demo": CORE | {"", "hessian", "adapters", "planning", "figures", "report"},
-    "commands": CORE
-    | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio", "demo"},
-    "cli": {"", "commands"},
+    "cli": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "report", "studio", "demo"},
 }
 # The plan that measures a model first, imported only then.
 DOORS = {("planning.from_operator", "hessian")}

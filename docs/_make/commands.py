@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from eigencurve.commands.shell import COMMANDS, load
+from eigencurve.cli.shell import COMMANDS, load
 
 MARKER = "<!-- commands -->"
 HEAD = "| argument or option | meaning |\n| --- | --- |"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from docs._make.blocks import Block, blocks_of, check_page, differs, updated
 
-from eigencurve.commands.shell import load
+from eigencurve.cli.shell import load
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -9,7 +9,7 @@ import pytest
 
 import eigencurve
 import eigencurve.adapters
-from eigencurve.commands.shell import COMMANDS, load
+from eigencurve.cli.shell import COMMANDS, load
 
 ROOT = Path(__file__).parents[2]
 

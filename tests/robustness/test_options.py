@@ -8,7 +8,7 @@ import typer
 pytest.importorskip("torch", reason="PyTorch is not installed")
 from robustness.options import CASES, NOT_RUN, Attack, Result, fault_of, leaves
 
-from eigencurve.commands.shell import COMMANDS, load
+from eigencurve.cli.shell import COMMANDS, load
 
 app = typer.Typer()
 

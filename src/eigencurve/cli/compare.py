@@ -1,0 +1,81 @@
+"""``eigencurve compare``: expected losses of schedules, and the bound that none can beat."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigencurve.cli import options
+from eigencurve.cli.output import read, show_json, warn
+from eigencurve.cli.shell import new_app
+from eigencurve.cli.sources import required_subject
+from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
+from eigencurve.planning.doubts import doubts
+from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.limits import rate_limit, require_meant
+from eigencurve.planning.recipe import load_schedule
+
+app = new_app()
+EXPLANATION = """\
+loss: expected loss per parameter after the last step, on a quadratic with this spectrum. It is the sum of bias (left
+from the initial error) and variance (from gradient noise)."""
+GAP = "gap: distance to the lower bound, which none can beat."
+
+
+@app.command()
+def compare(
+    spectrum: options.SpectrumWord = None,
+    power_law: options.PowerLawExponent = None,
+    kappa: options.Kappa = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    steps_per_epoch: options.StepsPerEpoch = None,
+    weight_decay: options.WeightDecay = None,
+    noise: options.Noise = None,
+    batch_size: options.BatchSize = None,
+    initial_error: options.InitialError = None,
+    momentum: options.Momentum = 0.0,
+    nesterov: options.Nesterov = False,
+    lr: Annotated[
+        float | None, typer.Option(help="Peak learning rate of all schedules. Default: the best one of each.")
+    ] = None,
+    max_lr: options.MaxLr = None,
+    best: Annotated[bool, typer.Option("--best", help="Also search for the numerically best schedule.")] = False,
+    load: Annotated[
+        list[Path] | None, typer.Option(help="JSON file of a schedule to include. Can be repeated.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare schedules by their expected loss.
+
+    All schedules run for the same number of steps on a noisy quadratic with the given spectrum. By default each
+    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all. The gradient noise
+    is that of the file if it was measured, and otherwise an assumption.
+
+    \b
+    Examples:
+      eigencurve compare spectrum.npz --steps 39100 --noise 1e4
+      eigencurve compare spectrum.npz --steps 39100 --batch-size 512
+      eigencurve compare resnet20_cifar10 --epochs 10 --steps-per-epoch 391 --best
+      eigencurve compare resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov --best
+      eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
+    """
+    total = options.total_steps(steps, epochs, steps_per_epoch)
+    subject = required_subject(spectrum, power_law, kappa, weight_decay)
+    own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
+    inputs = inputs_of(subject, noise, initial_error, batch_size)
+    limit = rate_limit(subject, "sgd", momentum, nesterov)
+    require_meant("compare", "sgd", limit, lr=lr, max_lr=max_lr)
+    compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
+    warn(doubts(subject, optimizer="sgd"))
+    if as_json:
+        show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})
+        return
+    rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
+    typer.echo("\n".join([f"{subject.heading}, {rates}", *inputs.lines]))
+    typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum, nesterov))
+    typer.echo(str(compared))
+    typer.echo(settings_text(compared))
+    typer.echo(EXPLANATION if momentum else f"{EXPLANATION} {GAP}")

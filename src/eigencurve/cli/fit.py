@@ -1,0 +1,161 @@
+"""``eigencurve fit``: forecasts of schedules from the logs of finished runs, and the best schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigencurve.cli import options
+from eigencurve.cli.output import command_line, require_writable, schedule_content, show_json, write
+from eigencurve.cli.shell import new_app
+from eigencurve.planning.exports import SCHEDULE_SUFFIXES
+from eigencurve.planning.forecasts import (
+    ForecastView,
+    LoadedRuns,
+    LogSettings,
+    best_lines,
+    doubt_lines,
+    forecast_fields,
+    forecast_view,
+    next_run_line,
+    read_runs,
+    run_line,
+    worded,
+)
+from eigencurve.planning.from_runs import plan_from_view
+
+app = new_app()
+# Options in place of the arguments of load_run.
+WORDS = {
+    "loss": "--loss",
+    "lr": "--lr-column",
+    "run": "--run",
+    "warmup_steps": "--warmup",
+    "last_step": "--last-step",
+    "resumed": "--resumed",
+    "schedule": "schedule= in Python (load_run)",
+}
+
+
+@app.command()
+def fit(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOG...", help="Logs of runs: CSV, JSON, a TensorBoard file, or a folder with one."),
+    ],
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    steps_per_epoch: options.StepsPerEpoch = None,
+    max_lr: Annotated[
+        float | None,
+        typer.Option(help="Peak rate of the schedules, and highest rate of the best one. Default: the highest logged."),
+    ] = None,
+    best: Annotated[bool, typer.Option("--best", help="Also search for the best schedule.")] = False,
+    loss: Annotated[
+        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
+    ] = None,
+    lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="Run to read, if a file or folder holds several. Can be repeated.")
+    ] = None,
+    warmup: Annotated[
+        int | None, typer.Option(metavar="STEPS", help="Length of the linear warmup, if the logs begin after it.")
+    ] = None,
+    last_step: Annotated[int | None, typer.Option(help="Ignore everything after this step.")] = None,
+    resumed: Annotated[
+        bool, typer.Option("--resumed", help="Let later rows replace earlier ones: a run was resumed.")
+    ] = False,
+    as_json: options.AsJson = False,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML page to write, or - for standard output. Implies --best.")
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="File for the best schedule (.json, .csv, .png, .svg or .pdf). Can be repeated. Implies --best.",
+        ),
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Forecast schedules from the logs of finished runs.
+
+    Fits a model of the loss to one or more runs of the same network, and forecasts the final loss of the usual
+    schedules, with 80 % intervals. By default they are as long as the longest run, with its warmup and the highest
+    logged peak rate. Two runs with different schedules, such as a constant and a decaying rate, are enough.
+    To use the best schedule, write it with -o best.json and run `eigencurve schedule --load best.json --code torch`.
+
+    \b
+    Examples:
+      eigencurve fit constant.csv cosine.csv --steps 50000
+      eigencurve fit constant.csv cosine.csv --steps 50000 --best -o best.json
+      eigencurve fit lightning_logs/version_0 lightning_logs/version_1 --loss val_loss --report forecast.html
+      eigencurve fit wandb_export.csv --run first --run second --warmup 500 --json
+    """
+    files = output or []
+    if as_json and str(report) == "-":
+        raise ValueError("Pass only one of --json and --report -: both print on standard output.")
+    require_writable(files, SCHEDULE_SUFFIXES, force)
+    require_writable([] if report is None else [report], (".html", ".htm"), force)
+    total = None
+    if (steps, epochs, steps_per_epoch) != (None, None, None):
+        total = options.total_steps(steps, epochs, steps_per_epoch)
+    settings = LogSettings(loss, lr_column, warmup, last_step, resumed)
+    loaded = read_logs(logs, settings, run or [])
+    _require_warmup(logs, settings, run or [], loaded)
+    search = best or bool(files) or report is not None
+    view = forecast_view(loaded.runs, total, max_lr, search)
+    contents = [] if view.best is None else [schedule_content(view.best.schedule, path) for path in files]
+    page = _page(view, loaded) if report is not None else ""
+    for warning in loaded.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if as_json:
+        show_json(forecast_fields(view, loaded.warnings))
+    elif str(report) != "-":
+        typer.echo("\n".join(_lines(view)))
+    for path, content in zip(files, contents, strict=True):
+        write(path, content)
+    if report is not None:
+        write(report, page.encode())
+
+
+def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> LoadedRuns:
+    """Read logs, with messages that name the options of the command line."""
+    try:
+        loaded = read_runs(logs, settings, names)
+    except ValueError as error:
+        raise ValueError(worded(str(error), WORDS)) from error
+    return LoadedRuns(loaded.runs, tuple(worded(warning, WORDS) for warning in loaded.warnings))
+
+
+def _require_warmup(logs: list[Path], settings: LogSettings, names: list[str], loaded: LoadedRuns) -> None:
+    """Refuse a warmup that changes nothing, because the logs show all rates."""
+    if settings.warmup_steps is None:
+        return
+    try:
+        shown = read_logs(logs, replace(settings, warmup_steps=None), names).runs
+    except ValueError:  # the logs need it
+        return
+    if all(run.schedule == other.schedule for run, other in zip(loaded.runs, shown, strict=True)):
+        remedy = "It only applies to logs that begin after their warmup."
+        raise ValueError(f"--warmup must be left out: these logs show their own warmup. {remedy}")
+
+
+def _page(view: ForecastView, loaded: LoadedRuns) -> str:
+    from eigencurve.report.forecast import forecast_page  # imports matplotlib, which only the report needs
+
+    return forecast_page(view, plan_from_view(view), loaded.warnings, command_line())
+
+
+def _lines(view: ForecastView) -> list[str]:
+    rise = f", warmup {view.warmup_steps:,} steps" if view.warmup_steps else ""
+    lines = [*(run_line(run) for run in view.runs), ""]
+    lines += [f"Forecast for {view.total_steps:,} steps, peak rate {view.peak_lr:.4g}{rise}", str(view.table)]
+    if view.best is not None:
+        lines += ["", "Best schedule", *(f"  {line}" for line in best_lines(view)), "", view.best.schedule.preview()]
+    lines += ["", "What the fit is unsure about", *(f"  {doubt}" for doubt in doubt_lines(view))]
+    return [*lines, "", "Which short run would help most", f"  {next_run_line(view.next_run)}"]

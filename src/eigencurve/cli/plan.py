@@ -1,0 +1,186 @@
+"""``eigencurve plan``: which schedule a run should use, from whatever is known about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eigencurve import _check
+from eigencurve.cli import options
+from eigencurve.cli.applicable import require_applicable
+from eigencurve.cli.fit import read_logs
+from eigencurve.cli.output import require_writable, schedule_content, show_json, warn, write
+from eigencurve.cli.problems import load_problem, require_problem
+from eigencurve.cli.shell import new_app
+from eigencurve.cli.sources import subject_of
+from eigencurve.planning.exports import SCHEDULE_SUFFIXES
+from eigencurve.planning.forecasts import LogSettings
+from eigencurve.planning.options import APPLIES, KINDS, kind_of
+from eigencurve.planning.plan import plan as make_plan
+from eigencurve.planning.snippets import FRAMEWORKS, snippet
+from eigencurve.planning.subject import Subject, file_subject
+
+app = new_app()
+# The options of the command that are not those of the function.
+OPTIONS = {
+    **APPLIES,
+    "loss": ("logs",),
+    "lr_column": ("logs",),
+    "num_steps": ("model",),
+    "checkpoint": ("model",),
+    "spectrum_file": ("model",),
+}
+ONE_MODEL = "Pass one model, one spectrum, or the logs of runs, not several kinds of sources."
+NO_METRIC = (
+    "--optimizer must be sgd for a model, because the metric of Adam needs its state. Measure with `eigencurve "
+    "estimate --optimizer-state`, and pass the file."
+)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SOURCE]...",
+            help="A spectrum (a file, a name listed by `eigencurve zoo`, or -), the logs of one or more runs, or "
+            "MODULE:FUNCTION that returns (model, loss_fn, batches).",
+        ),
+    ] = None,
+    steps: options.Steps = None,
+    epochs: options.Epochs = None,
+    steps_per_epoch: options.StepsPerEpoch = None,
+    optimizer: options.Optimizer = None,
+    lr: Annotated[float | None, typer.Option(help="Peak rate that you want. Default: part of the answer.")] = None,
+    max_lr: options.MaxLr = None,
+    warmup: Annotated[int | None, typer.Option(metavar="STEPS", help="Length of the linear warmup.")] = None,
+    momentum: Annotated[
+        float | None, typer.Option(help="Momentum of SGD, or beta1 of Adam. Default: 0 for SGD, 0.9 for Adam.")
+    ] = None,
+    nesterov: options.Nesterov = False,
+    weight_decay: options.WeightDecay = None,
+    noise: options.Noise = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Batch size of the run, for the noise and the code. A model needs it to measure its gradient noise, "
+            "unless batches is a DataLoader; for a file it is that of the measurement by default."
+        ),
+    ] = None,
+    initial_error: options.InitialError = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
+    ] = None,
+    lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
+    num_steps: Annotated[int, typer.Option(help="Model: maximum number of Lanczos steps.")] = 250,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Model: file to save progress to, and to resume from after Ctrl-C or a crash.")
+    ] = None,
+    spectrum_file: Annotated[Path, typer.Option(help="Model: file to write the spectrum and the noise to.")] = Path(
+        "spectrum.npz"
+    ),
+    code: options.Code = None,
+    as_json: options.AsJson = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="File for the schedule (.json, .csv or a figure). Can be repeated."),
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Tell which schedule and rate a run should use, and how sure.
+
+    Give it what you know: a model, a measured spectrum, the logs of finished runs of the same network, or only the
+    number of steps and the optimizer. A model is measured first, as by `eigencurve estimate --noise`, and its spectrum
+    is saved. The answer compares the usual schedules, each at its own best rate, and says what it is based on: what is
+    measured, fitted, given or assumed, and what would change if an assumption were off. Without --lr, the peak rate is
+    part of the answer.
+
+    \b
+    Examples:
+      eigencurve plan resnet20_cifar10 --steps 39100 --momentum 0.9
+      eigencurve plan train:problem --steps 2000 --batch-size 128 --checkpoint run.npz
+      eigencurve plan run1.csv run2.csv --steps 50000 --optimizer adamw -o schedule.json
+      eigencurve plan --steps 50000 --optimizer adamw --code torch
+    """
+    files = output or []
+    words = sources or []
+    if as_json and code is not None:
+        raise ValueError("Pass only one of --json and --code.")
+    if code is not None:
+        _check.choice("plan", "code", code, FRAMEWORKS)
+    total = options.total_steps(steps, epochs, steps_per_epoch)
+    model = [word for word in words if _is_model(word)]
+    for word in model:
+        require_problem(word)
+    if model and (len(words) > 1 or optimizer not in (None, "sgd")):
+        raise ValueError(ONE_MODEL if len(words) > 1 else NO_METRIC)
+    require_applicable(context, "model" if model else kind_of(words), KINDS, OPTIONS)
+    if model and noise is not None and batch_size is not None:
+        raise ValueError("--batch-size must be left out with a model if --noise is given: nothing else depends on it.")
+    require_writable([*files, *([spectrum_file] if model else [])], (*SCHEDULE_SUFFIXES, ".npz"), force)
+    known: list[Any]
+    if model:
+        settings = (num_steps, total, weight_decay, checkpoint, batch_size, noise is None)
+        known = [_measured(model[0], spectrum_file, *settings)]
+    else:
+        known = _sources(words, weight_decay, LogSettings(loss, lr_column, warmup))
+    answer = make_plan(
+        *known,
+        total_steps=total, optimizer=optimizer, lr=lr, max_lr=max_lr, warmup_steps=warmup, momentum=momentum,
+        nesterov=nesterov, weight_decay=weight_decay, noise=noise, initial_error=initial_error, batch_size=batch_size,
+    )  # fmt: skip
+    contents = [schedule_content(answer.schedule, path) for path in files]
+    if as_json:
+        show_json(answer.to_dict())
+    elif code is not None:
+        typer.echo(snippet(code, answer), nl=False)
+    else:
+        typer.echo(f"{answer}\n\n{answer.schedule.preview()}")
+    for path, content in zip(files, contents, strict=True):
+        write(path, content)
+
+
+def _sources(words: list[str], weight_decay: float | None, settings: LogSettings) -> list[Any]:
+    """The runs of the logs, or the one spectrum."""
+    if words and kind_of(words) == "logs":
+        loaded = read_logs([Path(word) for word in words], settings, [])
+        warn(loaded.warnings)
+        return list(loaded.runs)
+    return [subject_of(word, weight_decay) for word in words]
+
+
+def _is_model(word: str) -> bool:
+    """Whether a source is MODULE:FUNCTION."""
+    return ":" in word and not Path(word).exists()
+
+
+def _measured(
+    word: str,
+    file: Path,
+    num_steps: int,
+    total: int,
+    weight_decay: float | None,
+    checkpoint: Path | None,
+    batch_size: int | None,
+    with_noise: bool,
+) -> Subject:
+    """Measure the model of MODULE:FUNCTION, save its spectrum, and return it."""
+    from eigencurve.cli.measuring import MeasuringSettings, measure  # imports PyTorch
+    from eigencurve.hessian import HessianOperator, keep_freed_memory
+
+    keep_freed_memory()
+    model, loss_fn, batches = load_problem(word)
+    size = getattr(batches, "batch_size", None) if batch_size is None else batch_size
+    if with_noise and size is None:
+        raise ValueError("--batch-size is missing: the gradient noise of a batch is measured too. Or pass --noise.")
+    settings = MeasuringSettings(
+        num_steps, total, weight_decay=weight_decay, checkpoint=checkpoint, batch_size=size if with_noise else None
+    )
+    found = measure(HessianOperator(model, loss_fn, batches), settings, None)
+    write(file, found.content(file.suffix.lower()))
+    subject = file_subject(file, weight_decay)
+    return subject if weight_decay is not None else replace(subject, decay_source="assumed")

@@ -1,0 +1,99 @@
+"""``eigencurve zoo``: the spectra that ship with the package."""
+
+from __future__ import annotations
+
+import typer
+
+from eigencurve.cli import options
+from eigencurve.cli.output import require_writable, show_json, show_table
+from eigencurve.cli.shell import new_app
+from eigencurve.cli.spectrum import convert_subject, show_subject
+from eigencurve.planning.subject import zoo_subject
+from eigencurve.spectrum.files import SUFFIXES
+from eigencurve.spectrum.zoo import ZOO, ZooSummary, zoo_summary
+
+COLUMNS = ("name", "parameters", "products", "error along one probe", "across probes", "sigma^2 (batch)", "gamma")
+UNKNOWN = "not measured"
+
+app = new_app(invoke_without_command=True)
+
+
+@app.callback()
+def zoo(context: typer.Context, as_json: options.AsJson = False) -> None:
+    """List, show or export the spectra that ship with the package.
+
+    The list has the errors of each schedule as the largest change of a learning rate: along one probe, over the last
+    quarter of its products; and across probes, to an estimate from another probe.
+
+    \b
+    Examples:
+      eigencurve zoo list
+      eigencurve zoo show resnet20_cifar10
+      eigencurve zoo export resnet20_cifar10 spectrum.json
+    """
+    if as_json and context.invoked_subcommand is not None:
+        name = context.invoked_subcommand
+        raise ValueError(f"--json must be left out before {name}. Pass it after: eigencurve zoo {name} … --json.")
+    if context.invoked_subcommand is None:
+        _show_list(as_json)
+
+
+@app.command("list")
+def list_all(as_json: options.AsJson = False) -> None:
+    """List the spectra of the zoo, like `eigencurve zoo` alone.
+
+    \b
+    Example:
+      eigencurve zoo list --json
+    """
+    _show_list(as_json)
+
+
+def _show_list(as_json: bool) -> None:
+    known = [zoo_summary(name) for name in ZOO]
+    if as_json:
+        show_json([vars(summary) for summary in known])
+        return
+    show_table(COLUMNS, [_row(summary) for summary in known], right=range(1, len(COLUMNS)))
+    typer.echo()
+    for summary in known:
+        typer.echo(f"{summary.name}: {summary.network}; {summary.data}; weight decay {summary.weight_decay:g}")
+
+
+@app.command()
+def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
+    """Describe a spectrum of the zoo.
+
+    \b
+    Example:
+      eigencurve zoo show resnet20_cifar10
+    """
+    show_subject(zoo_subject(name), as_json)
+
+
+@app.command()
+def export(
+    name: options.ZooName,
+    output: options.SpectrumFile,
+    force: options.Force = False,
+) -> None:
+    """Write a spectrum of the zoo to a file.
+
+    \b
+    Example:
+      eigencurve zoo export resnet20_cifar10 spectrum.npz
+    """
+    require_writable([output], SUFFIXES, force)
+    convert_subject(zoo_subject(name), output)
+
+
+def _row(summary: ZooSummary) -> list[str]:
+    noise = _text(summary.sigma2, ".3g") + ("" if summary.batch_size is None else f" ({summary.batch_size})")
+    return [
+        summary.name, _text(summary.dim, ","), _text(summary.num_products, ","), _text(summary.along, ".1%"),
+        _text(summary.across, ".1%"), noise, _text(summary.gamma, ".2f"),
+    ]  # fmt: skip
+
+
+def _text(value: float | None, form: str) -> str:
+    return UNKNOWN if value is None else format(value, form)

@@ -1,0 +1,33 @@
+import pytest
+from tests.cli.running import LAW, run
+
+from eigencurve.cli.output import show_table
+
+
+def test_a_table_is_cut_to_no_width_in_a_pipe(capsys):
+    show_table(("name", "number"), [("x" * 300, "1"), ("y", "22")], right=(1,))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "x" * 300 + "       1"
+    assert lines[2].endswith("22")
+
+
+WRITERS = {
+    ".npz": ("spectrum", "convert", "resnet20_cifar10"), ".json": ("spectrum", "convert", "resnet20_cifar10"),
+    ".txt": ("spectrum", "convert", "resnet20_cifar10"), ".html": ("report", *LAW, "--steps", "60", "--no-best", "-o"),
+    ".csv": ("schedule", "--kind", "cosine", "--steps", "5", "--lr", "0.1", "-o"),
+    ".png": ("schedule", "--kind", "cosine", "--steps", "5", "--lr", "0.1", "-o"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stem", ["a" * 200, "[a]*?", "a" * 255, "é" * 127], ids=lambda stem: ascii(stem[:2]))
+@pytest.mark.parametrize("ending", WRITERS)
+def test_every_command_writes_every_legal_name(tmp_path, ending, stem):
+    if ending in (".html", ".png"):
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    while len(f"{stem}{ending}".encode()) > 255:
+        stem = stem[:-1]
+    path = tmp_path / f"{stem}{ending}"
+    for force in ((), ("--force",)):
+        run(*WRITERS[ending], str(path), *force)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_size > 0

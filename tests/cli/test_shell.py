@@ -1,0 +1,158 @@
+"""What a shell expects of every command."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from eigencurve.cli import app
+from eigencurve.cli.shell import COMMANDS, in_options, load, option_names, print_error
+
+ROOT = Path(__file__).parents[2]
+MAIN = [sys.executable, "-m", "eigencurve.cli"]
+
+
+def invoke(*words, **settings):
+    return CliRunner().invoke(app, list(words), **settings)
+
+
+def commands():
+    """Every command with its words: also those of groups."""
+    for name in COMMANDS:
+        command = load(name)
+        yield (name,), command
+        for inner, sub in getattr(command, "commands", {}).items():
+            yield (name, inner), sub
+
+
+def test_the_list_of_commands_says_what_each_says_itself():
+    for name, line in COMMANDS.items():
+        assert load(name).help.splitlines()[0] == line
+    listed = invoke("--help").stdout
+    for name, line in COMMANDS.items():
+        assert line in listed, name
+
+
+def test_every_command_has_help_with_examples_that_parse():
+    for words, command in commands():
+        result = invoke(*words, "--help")
+        assert result.exit_code == 0
+        assert "Example" in result.stdout, words
+        assert "Usage: eigencurve " + " ".join(words) in result.stdout
+        for example in examples(command.help):
+            parse(example)
+
+
+def examples(text):
+    return [line.strip() for line in text.splitlines() if line.strip().startswith(("eigencurve ", "cat "))]
+
+
+def parse(line):
+    """Parse an example without running it: a wrong option or a missing argument raises."""
+    words = shlex.split(line.partition("#")[0])
+    words = words[words.index("eigencurve") + 1 :]
+    if words[0].startswith("-"):
+        return
+    command = load(words[0])
+    rest = words[1:]
+    while getattr(command, "commands", None) and rest and rest[0] in command.commands:
+        command, rest = command.commands[rest[0]], rest[1:]
+    command.make_context(words[0], rest)
+
+
+def test_the_examples_of_the_page_parse():
+    blocks = (ROOT / "docs" / "cli.md").read_text().split("```")[1::2]
+    lines = [line for block in blocks for line in block.splitlines() if line.strip().startswith("eigencurve ")]
+    assert {shlex.split(line)[1] for line in lines} >= set(COMMANDS)
+    for line in lines:
+        parse(line)
+    for example in examples(invoke("--help").stdout):
+        parse(example)
+    with pytest.raises(Exception, match="--stepz"):
+        parse("eigencurve schedule --stepz 5")
+
+
+@pytest.mark.parametrize("words", [("--debug", "zoo", "show", "x"), ("zoo", "show", "x", "--debug")])
+def test_debug_shows_where_an_error_comes_from(words):
+    with pytest.raises(ValueError, match="NAME must be one of"):
+        invoke(*words, catch_exceptions=False)
+    assert invoke("zoo", "show", "x").exit_code == 2
+    assert invoke("schedule", "--stepz", "--debug").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (ValueError("a\nb"), 2, "error: a b"),
+        (TypeError("no"), 2, "error: no"),
+        (ImportError("needs x: pip install x"), 1, "error: needs x: pip install x"),
+        (OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device"),
+        (FileNotFoundError(2, "No such file", "a.npz"), 1, "error: a.npz: no such file or folder"),
+        (KeyError("k"), 1, "error: KeyError: 'k' (pass --debug for the traceback)"),
+        (RuntimeError(), 1, "error: RuntimeError: (pass --debug for the traceback)"),
+    ],
+)
+def test_errors_and_their_codes(error, code, text, capsys):
+    assert print_error(error) == code
+    assert capsys.readouterr().err == text + "\n"
+
+
+def test_ctrl_c_ends_with_one_line_and_130(tmp_path):
+    script = (
+        "import os, signal, sys\nimport eigencurve.cli.zoo as zoo\n"
+        "zoo.zoo_subject = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
+        "from eigencurve.cli import app\napp(['zoo', 'show', 'x'])"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 130
+    assert result.stderr == "Interrupted.\n"
+
+
+def test_a_closed_pipe_is_no_error():
+    shell = f"{shlex.join(MAIN)} schedule --kind linear --steps 200000 --lr 0.1 --csv | head -n 2"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True)
+    assert result.stdout == "step,lr\n0,0.1\n"
+    assert "Traceback" not in result.stderr
+
+
+def test_no_colour_in_a_pipe_nor_where_it_is_not_wanted():
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    for more in ({}, {"NO_COLOR": "1"}):
+        result = subprocess.run([*MAIN, "zoo"], capture_output=True, text=True, env={**environment, **more})
+        assert result.returncode == 0
+        assert "\x1b" not in result.stdout + result.stderr
+
+
+def test_errors_name_the_options_of_the_command():
+    """Of the commands that make a schedule: no function and no argument in quotes is left in a message."""
+    for words in (
+        ("schedule", "--kind", "linear", "--steps", "0", "--lr", "0.1"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "10", "--lr", "0.1"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--lr", "-1"),
+        ("schedule", "--kind", "linear", "--steps", "10", "--warmup", "5", "--warmup-shape", "round", "--lr", "0.1"),
+        ("schedule", "--kind", "wsd", "--steps", "10", "--decay-steps", "0", "--lr", "0.1"),
+        ("schedule", "--kind", "rex", "--steps", "10", "--min-lr", "1", "--lr", "0.1"),
+        ("schedule", "--kind", "multistep", "--steps", "10", "--lr", "0.1"),
+        ("schedule", "--kind", "cosine-power", "--steps", "10", "--alpha", "0", "--lr", "0.1"),
+        ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--noise", "-1"),
+        ("compare", "--power-law", "1.5", "--kappa", "1e4", "--steps", "10", "--lr", "0"),
+    ):
+        result = invoke(*words)
+        assert result.exit_code == 2, words
+        assert re.match(r"error: --[a-z-]+ must be [^_]*$", result.stderr), (words, result.stderr)
+
+
+def test_a_message_about_something_else_is_unchanged():
+    names = option_names(load("schedule"))
+    assert (
+        in_options("load_schedule: 'path' must be JSON, got 'x'.", names)
+        == "load_schedule: 'path' must be JSON, got 'x'."
+    )
+    assert in_options("--kappa needs --power-law.", names) == "--kappa needs --power-law."
+    assert names["total_steps"] == "--steps"
+    assert names["spectrum"] == "SPECTRUM"
