@@ -189,7 +189,7 @@ def is_public(module: str, name: str) -> bool:
     if module in PUBLIC:
         return not name or name in importlib.import_module(module).__all__
     if module in PUBLIC_MODULES:
-        return f"{module}.{name}" in EVERY_MODULE
+        return f"{module}.{name}" in EVERY_MODULE or name in getattr(importlib.import_module(module), "__all__", ())
     return module.rpartition(".")[0] in PUBLIC_MODULES and name in defined_in(module)
 
 
