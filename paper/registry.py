@@ -147,18 +147,6 @@ ENTRIES = (
         "noise", "not in the paper: the gradient noise and the spectrum of six networks during training",
         f"{CIFAR10}, {CHECKPOINT} and ptb/; an hour on one core, or seconds with --scale smoke", "studies.noise:make",
     ),
-    Entry(
-        "memory-modes", "not in the paper: what a memory budget for Lanczos costs in accuracy and time",
-        f"{CHECKPOINT}; 20 minutes on 2 cores", "studies.memory_modes:make",
-    ),
-    Entry(
-        "large", "not in the paper: time and memory of an estimate from 10,000 parameters to the size of GPT-2",
-        "nothing; 8 GB of memory, three minutes on one core", "studies.large:make",
-    ),
-    Entry(
-        "processes", "not in the paper: memory per process of an estimate whose vectors are distributed",
-        "nothing; five minutes on 2 cores", "studies.processes:make",
-    ),
 )  # fmt: skip
 REGISTRY = {entry.name: entry for entry in ENTRIES}
 

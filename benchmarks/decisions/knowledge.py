@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmarks.decisions import measuring
 from benchmarks.decisions.shapes import NUM_SEEDS, schedule_of
 from benchmarks.decisions.tables import Table
 from benchmarks.decisions.tasks import Task
 
+from benchmarks.decisions import measuring
 from eigencurve.forecast import LoggedRun
 
 # Pairs of shapes that people have logs of: one that decays, and one that decays less or not at all.

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from benchmarks.decisions import training
 from benchmarks.decisions.shapes import NUM_SEEDS, schedule_of
 from benchmarks.decisions.tasks import TASKS, Task
 
 import eigencurve as ec
+from benchmarks.decisions import training
 from eigencurve.hessian import HessianOperator, PreconditionedOperator, estimate_noise, estimate_spectrum
 
 FOLDER = Path(__file__).with_name("measured")

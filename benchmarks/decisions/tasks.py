@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from benchmarks.decisions import data, models
 from benchmarks.decisions.data import Examples
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import SGD, AdamW, Muon, Optimizer
+
+from benchmarks.decisions import data, models
 
 SHAPING, REPORTED = "shaping", "reported"
 NUM_RATES = 7

@@ -42,7 +42,7 @@ def test_the_list_needs_no_extra():
     assert [entry["name"] for entry in json.loads(result.stdout)] == list(REGISTRY)
 
 
-@pytest.mark.parametrize("name", ["ridge", "rates", "cifar10", "language", "prediction", "memory-modes"])
+@pytest.mark.parametrize("name", ["ridge", "rates", "cifar10", "language", "prediction", "noise"])
 def test_a_missing_extra_is_one_line_that_says_what_to_install(name):
     result = without_extras(name)
     assert result.returncode == 1

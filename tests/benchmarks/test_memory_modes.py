@@ -1,10 +1,9 @@
 import numpy as np
 import torch
+from benchmarks.memory_modes import peak_bytes, reset_peak
 from tests.hessian.matrices import MatrixOperator, hessian_like
 
-from paper.engine.request import Request
-from paper.studies import memory_modes
-from paper.studies.memory_modes import peak_bytes, reset_peak
+from benchmarks import memory_modes
 
 SIZE = 100_000_000
 
@@ -28,6 +27,6 @@ def test_the_page_has_both_tables(monkeypatch):
     monkeypatch.setattr(memory_modes, "resnet20_operator", lambda _data: None)
     monkeypatch.setattr(memory_modes, "resnet20_rows", lambda _operator: [["full", "150", "150 (100%)", "0.000"]])
     monkeypatch.setattr(memory_modes, "in_new_process", lambda _, vectors, steps: [f"{vectors}", f"{steps}", *"abcd"])
-    page = memory_modes.make(Request())
+    page = memory_modes.make()
     assert "| full | 150 | 150 (100%) | 0.000 |" in page.body
     assert "| 8 | 20 | a | b | c | d |" in page.body

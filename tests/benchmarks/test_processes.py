@@ -2,9 +2,8 @@ import numpy as np
 import torch
 from tests.hessian.models import problem
 
+from benchmarks import processes
 from eigencurve.hessian import HessianOperator
-from paper.engine.request import Request
-from paper.studies import processes
 
 
 def test_any_number_of_processes_has_all_rows_once():
@@ -26,6 +25,6 @@ def test_the_page_groups_the_rows_by_operator(monkeypatch):
         return [processes.ProcessResult(name, count, 10, *sizes, 0.0, 1e-6) for name in processes.OPERATORS]
 
     monkeypatch.setattr(processes, "measure_processes", measured)
-    lines = [line for line in processes.make(Request()).body.splitlines() if line.startswith("| `")]
+    lines = [line for line in processes.make().body.splitlines() if line.startswith("| `")]
     assert lines[2] == "| `DistributedOperator` | 4 | 60 | 100 | 1000 | exact | 1.0e-06 |"
     assert [line.split(" | ")[1] for line in lines] == ["1", "2", "4"] * 2

@@ -1,4 +1,4 @@
-"""Memory of an estimate whose vectors are distributed over processes of this machine."""
+"""Memory of an estimate that is distributed over processes: ``python -m benchmarks.processes``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from benchmarks.memory_modes import peak_bytes, reset_peak
 from torch.multiprocessing.spawn import spawn
 
 from eigencurve.hessian import DistributedOperator, HessianOperator, ShardedHessianOperator, estimate_spectrum
 from paper.arrays import Array
-from paper.engine.request import Request
 from paper.models.making import drawn_from
 from paper.models.transformer import Transformer, next_byte_loss
-from paper.page import ResultsPage, markdown_table
-from paper.studies.memory_modes import peak_bytes, reset_peak
+from paper.page import ResultsPage, made_by_line, markdown_table
 from paper.training.loop import free_the_group
 
 SEED = 0
@@ -50,9 +49,8 @@ class ProcessResult:
     error: float
 
 
-def make(request: Request) -> ResultsPage:
+def make() -> ResultsPage:
     """Measure both operators in 1, 2 and 4 processes."""
-    del request  # everything is random and of one scale
     results = [result for count in PROCESSES for result in measure_processes(count)]
     results.sort(key=lambda result: (OPERATORS.index(result.operator), result.num_processes))
     parts = [
@@ -149,3 +147,7 @@ def _rows(rank: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     shape = (NUM_ROWS, NUM_TOKENS + 1)
     text = torch.randint(0, SIZE[0], shape, generator=torch.Generator().manual_seed(SEED))[rank::count]
     return text[:, :-1], text[:, 1:]
+
+
+if __name__ == "__main__":
+    make().write(Path("results"), made_by_line("python -m benchmarks.processes"))

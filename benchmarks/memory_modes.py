@@ -1,4 +1,4 @@
-"""What a memory budget for Lanczos costs: accuracy on a trained ResNet-20, memory and time on a ResNet-18."""
+"""What a memory budget for Lanczos costs in accuracy and time: ``python -m benchmarks.memory_modes``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from eigencurve.hessian import HessianOperator, LanczosRun, Settling, lanczos, p
 from eigencurve.schedules.units import TYPICAL_STEPS
 from paper.arrays import Array
 from paper.engine.pool import in_new_process
-from paper.engine.request import Request
 from paper.models.registry import build
-from paper.page import ResultsPage, markdown_table
+from paper.page import ResultsPage, made_by_line, markdown_table
 from paper.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
 
 LARGE_BATCH = 2
@@ -41,9 +40,9 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def make(request: Request) -> ResultsPage:
+def make() -> ResultsPage:
     """Measure both networks."""
-    operator = resnet20_operator(request.data)
+    operator = resnet20_operator(None)
     large = [in_new_process(resnet18_row, *budget) for budget in LARGE_BUDGETS]
     small = resnet20_rows(operator)
     parts = [
@@ -107,3 +106,7 @@ def resnet18_row(vectors: int, steps: int) -> list[str]:
 
 def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    make().write(Path("results"), made_by_line("python -m benchmarks.memory_modes"))

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from benchmarks.decisions import knowledge, regret
 from benchmarks.decisions.knowledge import cases
 from benchmarks.decisions.regret import Decision, best_loss, decide, mean_loss
 from benchmarks.decisions.rules import RULES, again, best_log
 from benchmarks.decisions.shapes import SHAPES, grid, schedule_of
 from benchmarks.decisions.tables import Table
+
+from benchmarks.decisions import knowledge, regret
 
 from .toy import toy_task
 

@@ -1,21 +1,21 @@
-"""Time and memory of spectrum estimates, from 10,000 parameters to the size of GPT-2."""
+"""Time and memory of spectrum estimates from 10,000 parameters to GPT-2: ``python -m benchmarks.large``."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from benchmarks.memory_modes import peak_bytes
 from torch import Tensor
 
 from eigencurve.figures.scaling import scaling_figure
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 from paper.engine.pool import in_new_process
-from paper.engine.request import Request
 from paper.models.making import drawn_from
 from paper.models.transformer import Transformer, gpt2, next_byte_loss
-from paper.page import ResultsPage, markdown_table
-from paper.studies.memory_modes import peak_bytes
+from paper.page import ResultsPage, made_by_line, markdown_table
 
 SEED = 0
 NUM_STEPS = 20
@@ -68,9 +68,8 @@ class Timed:
         return value
 
 
-def make(request: Request) -> ResultsPage:
+def make() -> ResultsPage:
     """Measure all sizes."""
-    del request  # everything is random and of one scale
     sizes = [in_new_process(measure_size, size) for size in SIZES]
     last = sizes[-1]
     points = {
@@ -124,3 +123,7 @@ def _row(result: SizeResult) -> list[str]:
         f"{result.dim:,}", f"{result.product_seconds:.3g}", f"{result.other_seconds:.2g}",
         *(f"{size / 1e6:,.3g}" if size < 1e9 else f"{size / 1e6:,.0f}" for size in sizes),
     ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    make().write(Path("results"), made_by_line("python -m benchmarks.large"))

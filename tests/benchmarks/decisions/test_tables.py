@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from benchmarks.decisions import shapes, tables
 from benchmarks.decisions.tables import Table, key_of
 
 import eigencurve as ec
+from benchmarks.decisions import shapes, tables
 
 from .toy import toy_task
 

@@ -1,5 +1,4 @@
-from paper.engine.request import Request
-from paper.studies import large
+from benchmarks import large
 
 
 def test_an_estimate_is_measured_in_this_process():
@@ -14,7 +13,7 @@ def test_an_estimate_is_measured_in_this_process():
 def test_the_page_has_the_table_and_the_figure(monkeypatch):
     size = large.SizeResult(124_356_864, 3.21, 0.5, 3_979_419_648, 1_500_000_000, 6_000_000_000, 12.0)
     monkeypatch.setattr(large, "in_new_process", lambda *_: size)
-    page = large.make(Request())
+    page = large.make()
     assert "A product took 3.2 s, the rest of a step 0.5 s." in page.body
     assert "| 124,356,864 | 3.21 | 0.5 | 3,979 | 1,500 | 6,000 |" in page.body
     assert set(page.figures) == {"large.png"}

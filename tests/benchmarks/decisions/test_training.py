@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from benchmarks.decisions import training
 from benchmarks.decisions.tasks import TASKS
 from benchmarks.decisions.training import AVERAGES, NUM_VALIDATIONS, train_together
 
 import eigencurve as ec
+from benchmarks.decisions import training
 
 from .toy import toy_task
 
