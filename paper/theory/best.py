@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,17 +10,18 @@ from matplotlib.figure import Figure
 
 from eigencurve import NoisyQuadratic
 from eigencurve.figures.style import COLOURS, DASHES
+from eigencurve.schedules.comparison import ComparisonTable
 from eigencurve.spectrum import prepare
 from eigencurve.theory.candidates import classic_schedules
-from eigencurve.theory.comparison import Comparison
 from eigencurve.theory.optimal import Search
 from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
-from paper.page import ResultsPage, page_with_figure
+from paper.page import ResultsPage, markdown_table, page_with_figure
 
 WEIGHT_DECAY = 5e-4
 # (T, σ²): 100 epochs of 391 batches with little and with much noise, and 10 epochs with much noise.
 CASES = ((39_100, 1.0), (39_100, 1e4), (3_910, 1e4))
+COLUMNS = ("schedule", "peak lr", "loss", "bias", "variance", "x best", "gap")
 SHOWN = ("best found", "eigencurve", "linear", "cosine", "elastic step", "step decay")
 
 
@@ -29,8 +31,9 @@ class Case:
 
     total_steps: int
     noise: float
+    max_lr: float
     found: Search
-    table: Comparison
+    table: ComparisonTable
 
 
 def make(request: Request) -> ResultsPage:
@@ -56,7 +59,8 @@ def text(cases: list[Case]) -> str:
     ]
     for case in cases:
         search = f"Search: started from '{case.found.start}', {case.found.status}."
-        parts.append(f"## T = {case.total_steps:,}, σ² = {case.noise:g}\n\n```\n{case.table}\n```\n\n{search}")
+        losses = markdown_table(COLUMNS, _rows(case.table))
+        parts.append(f"## T = {case.total_steps:,}, σ² = {case.noise:g}\n\n{losses}\n\n{search}")
     return "\n\n".join(parts)
 
 
@@ -66,7 +70,7 @@ def figure(cases: list[Case]) -> Figure:
     for axes, case in zip(page.subplots(1, len(cases)), cases, strict=True):
         for k, name in enumerate(SHOWN):
             style = {"color": COLOURS[k], "linestyle": DASHES[k]}
-            axes.plot(case.table[name].schedule.values() / case.table.max_lr, label=name, **style)
+            axes.plot(case.table[name].schedule.values() / case.max_lr, label=name, **style)
         axes.set(xlabel="step", yscale="log", ylim=(1e-3, 1.2), title=f"T = {case.total_steps:,}, σ² = {case.noise:g}")
         axes.grid(alpha=0.3)
     page.axes[0].set_ylabel("learning rate / (2/L)")
@@ -74,9 +78,20 @@ def figure(cases: list[Case]) -> Figure:
     return page
 
 
+def _rows(table: ComparisonTable) -> list[list[str]]:
+    """The cells of the table; the last row is the lower bound."""
+    best = table.best.loss or math.nan
+    rows = [
+        [row.name, f"{row.peak_lr:.4g}", f"{row.loss:.5g}", f"{row.bias:.4g}", f"{row.variance:.4g}",
+         f"{(row.loss or math.nan) / best:.3f}", f"{row.gap:.3%}"]
+        for row in table.rows
+    ]  # fmt: skip
+    return [*rows, ["lower bound", f"{table.max_lr:.4g}", f"{table.lower_bound:.6g}", "", "", "", ""]]
+
+
 def _case(problem: NoisyQuadratic, total_steps: int, noise: float) -> Case:
     max_lr = 2 / problem.spectrum.L
     found = problem.search_best(total_steps, max_lr)
     classics = classic_schedules(problem.spectrum, problem.nodes, total_steps, max_lr)
     table = problem.compare({**classics, "best found": found.schedule}, max_lr=max_lr, tune_lr=True)
-    return Case(total_steps, noise, found, table)
+    return Case(total_steps, noise, max_lr, found, table)

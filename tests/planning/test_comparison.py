@@ -16,7 +16,7 @@ def test_each_schedule_is_tuned_unless_a_rate_is_given():
     own = {"mine": ec.linear(40, 0.123)}
     tuned = compare_schedules(LAW, 40, GIVEN, own=own)
     fixed = compare_schedules(LAW, 40, GIVEN, lr=0.1, own=own)
-    assert fixed["mine"].peak == 0.123
+    assert fixed["mine"].peak_lr == 0.123
     assert fixed["cosine"].loss == pytest.approx(Q.expected_loss(ec.cosine(40, 0.1)))
     assert tuned["cosine"].loss == pytest.approx(Q.compare({"c": ec.cosine(40, 0.1)}, tune_lr=True)["c"].loss, rel=1e-6)
     assert all(tuned[row.name].loss <= row.loss * (1 + 1e-6) for row in fixed.rows if row.name != "mine")

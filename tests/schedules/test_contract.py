@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eigencurve as ec
+from eigencurve.schedules.compose import Part
+from eigencurve.schedules.sampling import peak_rate, turning_points
 
 P = ec.spectrum.prepare(ec.Spectrum([-0.1, 0.0, 0.02, 0.5, 30.0], [3, 40, 30, 5, 1]), weight_decay=1e-3)
 LAW = ec.PowerLaw(1.5, 1e-3, 50.0)
@@ -51,6 +54,8 @@ COMPOSED = {
     "cooldown, eigencurve": lambda T, lr: ec.cooldown(ec.constant(3, lr), T, 5, "eigencurve", spectrum=P),
     "extend": lambda T, lr: ec.schedules.extend(ec.step_decay(T, lr), T + 9, rewarm=3),
     "over_tokens": lambda T, lr: ec.over_tokens(ec.cosine(T, lr), 100 * T, [(0, 100), (T // 2 + 1, 150)]),
+    "part of a warmup": lambda T, lr: Part(ec.warmup(ec.linear(T, lr), 9), 2, 12),
+    "over_tokens, warmup": lambda T, lr: ec.over_tokens(ec.warmup(ec.linear(T, lr), 3), 100 * T, 70),
     "nested": lambda T, lr: ec.warmup(ec.schedules.join([ec.eigencurve(P, T, lr), ec.constant(2, lr / 9)]), 0),
 }
 ALL = {**MAKERS, **COMPOSED}
@@ -78,6 +83,18 @@ def test_is_positive_and_at_most_its_peak(make, T, lr):
     values = make(T, lr).values()
     assert (values > 0).all()
     assert (values <= lr * (1 + 1e-12)).all()
+
+
+@every_schedule
+@given(T=st.integers(1, 3000), lr=st.floats(1e-6, 1e3))
+def test_is_monotone_between_its_turning_points(make, T, lr):
+    f = make(T, lr)
+    values = f.values()
+    assert peak_rate(f) == values.max()
+    edges = np.unique(np.clip([0, *turning_points(f), f.total_steps], 0, f.total_steps))
+    for start, stop in pairwise(edges):
+        moves = np.diff(values[start:stop])
+        assert (moves <= 1e-12 * lr).all() or (moves >= -1e-12 * lr).all()
 
 
 @plain_schedule

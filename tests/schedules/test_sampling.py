@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from eigencurve.schedules.sampling import sampled_steps
+from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.sampling import peak_rate, sampled_steps, turning_points
 
 
 @pytest.mark.parametrize("total_steps", [1, 2, 39, 40])
@@ -16,3 +17,14 @@ def test_a_long_run_has_its_ends_and_is_dense_at_the_last_one(total_steps):
     assert len(steps) <= 40
     assert (np.diff(steps) > 0).all()
     assert np.diff(steps)[-1] <= np.diff(steps).max() / 2
+
+
+def test_a_schedule_of_an_unknown_class_may_turn_anywhere():
+    class Saw(Schedule):
+        kind = "saw"
+
+        def _rates(self, steps):
+            return 0.1 + 0.05 * (steps % 3)
+
+    assert peak_rate(Saw(10, 0.1)) == pytest.approx(0.2)
+    assert len(turning_points(Saw(10, 0.1))) == 10

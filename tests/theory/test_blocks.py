@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,8 +6,7 @@ from numpy.testing import assert_allclose
 from tests.reference.problems import problems, schedules
 
 import eigencurve as ec
-from eigencurve.schedules.base import Schedule
-from eigencurve.theory.blocks import block_curve, block_loss, blocks_of, peak_rate, turning_points
+from eigencurve.theory.blocks import block_curve, block_loss, blocks_of
 from eigencurve.theory.nodes import compress
 from eigencurve.theory.tuning import rescaled
 
@@ -107,25 +104,6 @@ def test_a_scaled_schedule_has_scaled_blocks():
 def test_a_schedule_is_looked_up_at_few_steps():
     f = ec.cosine(10**7, LR)
     assert len(blocks_of(f, np.array([10**7]))) < 1500
-
-
-def test_monotone_between_its_turning_points():
-    for f in (*SMOOTH.values(), *PIECES.values()):
-        edges = np.unique(np.concatenate(([0, T], turning_points(f))))
-        for start, stop in pairwise(edges):
-            moves = np.diff(f(np.arange(start, stop)))
-            assert (moves <= 1e-15).all() or (moves >= -1e-15).all()
-
-
-def test_a_schedule_of_an_unknown_class_may_turn_anywhere():
-    class Saw(Schedule):
-        kind = "saw"
-
-        def _rates(self, steps):
-            return 0.1 + 0.05 * (steps % 3)
-
-    assert peak_rate(Saw(10, 0.1)) == pytest.approx(0.2)
-    assert len(turning_points(Saw(10, 0.1))) == 10
 
 
 def test_divergence_is_infinite_from_there_on():

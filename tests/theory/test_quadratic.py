@@ -12,6 +12,7 @@ from tests.spectrum.test_start import START
 import eigencurve as ec
 
 S = ec.Spectrum([0.01, 0.1, 0.5, 2.0], [5, 3, 1, 1])
+SCHEDULES = {"cosine": ec.cosine(200, 0.5), "eigencurve": ec.eigencurve(S, 200, 0.5), "linear": ec.linear(200, 0.1)}
 
 
 @given(q=problems(), scale=st.floats(1e-3, 1e3), data=st.data())
@@ -156,6 +157,36 @@ def test_a_tiny_noise_power_tends_to_none():
     assert plain == ec.NoisyQuadratic(S, 3.0, 1.0)
     assert_allclose(tiny.expected_loss(f), plain.expected_loss(f), rtol=1e-8)
     assert_allclose(tiny.lower_bound(300, 0.8), plain.lower_bound(300, 0.8), rtol=1e-8)
+
+
+def test_compare_ranks_by_loss_with_the_gap_to_the_bound():
+    q = ec.NoisyQuadratic(S, 1.0, 1.0)
+    table = q.compare(SCHEDULES)
+    assert (table.max_lr, table.lower_bound) == (q.stable_rate, q.lower_bound(200, q.stable_rate))
+    losses = [row.loss for row in table.rows]
+    assert losses == sorted(losses)
+    assert table.reference == table.best.name
+    for row in table.rows:
+        assert row.loss == q.expected_loss(SCHEDULES[row.name]) == pytest.approx(row.bias + row.variance)
+        assert (row.gap, row.excess) == (pytest.approx(row.loss / table.lower_bound - 1), row.loss / losses[0] - 1)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_tuning_lowers_every_loss(momentum):
+    q = ec.NoisyQuadratic(S, 1.0, 1.0, momentum)
+    plain, tuned = q.compare(SCHEDULES), q.compare(SCHEDULES, tune_lr=True)
+    for row in plain.rows:
+        assert tuned[row.name].loss <= row.loss * (1 + 1e-9)
+        assert tuned[row.name].peak_lr <= q.stable_rate
+        assert tuned[row.name].schedule.kind == row.schedule.kind
+        assert (row.gap is None) == (plain.lower_bound is None) == (momentum > 0)
+
+
+def test_a_schedule_that_diverges_is_the_last_row():
+    table = ec.NoisyQuadratic(S, 1.0, 1.0).compare({**SCHEDULES, "too high": ec.constant(200, 5.0)})
+    row = table.rows[-1]
+    assert (row.name, row.diverged, row.loss, row.gap) == ("too high", True, None, None)
+    assert table.max_lr == 5.0  # the bound must also hold for this one
 
 
 def test_compare_with_noise_that_follows_the_rate():

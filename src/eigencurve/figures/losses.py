@@ -6,10 +6,10 @@ import numpy as np
 
 from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import COLOURS
-from eigencurve.theory.comparison import Comparison, ComparisonRow
+from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable
 
 
-def losses_figure(compared: Comparison) -> Figure:
+def losses_figure(compared: ComparisonTable) -> Figure:
     """Draw expected losses as bars of bias and variance, the best on top, and the lower bound as a line."""
     rows = [row for row in compared.rows if row.loss is not None]
     figure = Figure(figsize=(1.25 * PANEL[0], 1.1 + 0.3 * max(len(rows), 3)), layout="constrained")

@@ -9,9 +9,9 @@ from eigencurve import _check
 from eigencurve.planning.inputs import Inputs, inputs_of, quadratic_of
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.comparison import ComparisonTable
 from eigencurve.schedules.settings import describe_settings
 from eigencurve.theory.candidates import usual_schedules
-from eigencurve.theory.comparison import Comparison
 
 NUMERICALLY_BEST = "numerically best"
 
@@ -26,7 +26,7 @@ def compare_schedules(
     max_lr: float | None = None,
     best: bool = False,
     own: Mapping[str, Schedule] | None = None,
-) -> Comparison:
+) -> ComparisonTable:
     """Compare the common schedules, and any of your own, on the noisy quadratic with the subject's spectrum.
 
     Args:
@@ -48,12 +48,12 @@ def compare_schedules(
     compared = problem.compare(schedules, max_lr, tune_lr=lr is None)
     if not best:
         return compared
-    found = problem.search_best(total_steps, compared.max_lr).schedule
+    found = problem.search_best(total_steps, compared.max_lr or limit).schedule
     with_best = {**{row.name: row.schedule for row in compared.rows}, NUMERICALLY_BEST: found}
     return problem.compare(with_best, compared.max_lr)
 
 
-def comparison_fields(compared: Comparison, inputs: Inputs) -> dict[str, Any]:
+def comparison_fields(compared: ComparisonTable, inputs: Inputs) -> dict[str, Any]:
     """Convert a comparison and what it is based on to plain values, ready for JSON."""
     return {
         **inputs.fields(),
@@ -62,15 +62,21 @@ def comparison_fields(compared: Comparison, inputs: Inputs) -> dict[str, Any]:
         "lower_bound": compared.lower_bound,
         "rows": [
             {
-                "name": row.name, "status": row.status, "peak_lr": row.peak, "loss": row.loss, "bias": row.bias,
-                "variance": row.variance, "gap": row.gap, "settings": describe_settings(row.schedule),
+                "name": row.name,
+                "status": "diverged" if row.diverged else "finite",
+                "peak_lr": row.peak_lr,
+                "loss": row.loss,
+                "bias": row.bias,
+                "variance": row.variance,
+                "gap": row.gap,
+                "settings": describe_settings(row.schedule),
             }
             for row in compared.rows
         ],
-    }  # fmt: skip
+    }
 
 
-def settings_text(compared: Comparison) -> str:
+def settings_text(compared: ComparisonTable) -> str:
     """The settings of each row, one line per schedule, apart from its length and its peak rate."""
     width = max(12, *(len(row.name) for row in compared.rows))
     lines = [f"{row.name:<{width}} {describe_settings(row.schedule)}" for row in compared.rows]

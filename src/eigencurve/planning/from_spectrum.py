@@ -18,9 +18,9 @@ from eigencurve.schedules.classic import cosine, linear
 from eigencurve.schedules.compose import after_warmup
 from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.practical import elastic_step
+from eigencurve.schedules.sampling import peak_rate
 from eigencurve.schedules.wsd import wsd
 from eigencurve.spectrum.power_law import PowerLaw
-from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes
 from eigencurve.theory.optimal import QUICK, Search, search

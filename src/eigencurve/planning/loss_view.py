@@ -11,7 +11,8 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray
 from eigencurve.planning.labels import BEST
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.blocks import Blocks, block_curve, blocks_of, peak_rate
+from eigencurve.schedules.sampling import peak_rate
+from eigencurve.theory.blocks import Blocks, block_curve, blocks_of
 from eigencurve.theory.certificate import certificates
 from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.nodes import Nodes, compress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow
 from eigencurve.planning.limits import RateLimit
-from eigencurve.theory.blocks import peak_rate
+from eigencurve.schedules.sampling import peak_rate
 
 TABLE = "Expected loss relative to the recommended schedule, each at the peak rate shown; a minus means lower"
 BASIS = "What the answer is based on"

@@ -44,6 +44,10 @@ class Schedule(ABC):
         """The number of the piece that each step belongs to, not decreasing; the rate is smooth within a piece."""
         return np.zeros_like(steps)
 
+    def _turns(self) -> IntArray:
+        """Steps between which the rate is monotone, in any order; without better knowledge, all steps."""
+        return np.arange(self.total_steps)
+
     @overload
     def __call__(self, step: int) -> float: ...
     @overload
@@ -116,8 +120,15 @@ class Schedule(ABC):
         return type(self), tuple(getattr(self, f.name) for f in fields(self) if f.init)
 
 
+class Decay(Schedule):
+    """A schedule whose rate never rises."""
+
+    def _turns(self) -> IntArray:
+        return np.arange(0)
+
+
 @dataclass(frozen=True, eq=False)
-class DecayToMinimum(Schedule):
+class DecayToMinimum(Decay):
     """A schedule that decays from ``lr`` at t = 0 to ``min_lr`` at t = T, along a curve that the subclass defines."""
 
     min_lr: float = 0.0

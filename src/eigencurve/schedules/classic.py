@@ -12,13 +12,13 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import DecayToMinimum, Schedule
+from eigencurve.schedules.base import Decay, DecayToMinimum
 from eigencurve.schedules.practical import half_cosine
 from eigencurve.schedules.units import Steps, whole_steps
 
 
 @dataclass(frozen=True, eq=False)
-class Constant(Schedule):
+class Constant(Decay):
     """See :func:`constant`."""
 
     kind: ClassVar[str] = "constant"
@@ -37,7 +37,7 @@ def constant(total_steps: Steps, lr: float) -> Constant:
 
 
 @dataclass(frozen=True, eq=False)
-class DecayAboveZero(Schedule):
+class DecayAboveZero(Decay):
     """A schedule that reaches ``min_lr`` exactly at the last step, and would reach 0 only after infinitely many."""
 
     min_lr: float
@@ -154,7 +154,7 @@ def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
     return Linear(whole_steps("linear", "total_steps", total_steps, minimum=1), lr, min_lr)
 
 
-class Staircase(Schedule):
+class Staircase(Decay):
     """A rate that is divided by the same factor at the start of every piece but the first."""
 
     decay_factor: float

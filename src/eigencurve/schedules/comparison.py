@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.sampling import peak_rate
 from eigencurve.schedules.settings import describe_settings
+
+NUMBERS = ("loss", "low", "high", "excess", "excess_low", "excess_high", "bias", "variance", "gap")
+# The columns whose cells are words, aligned to the left.
+TEXT_COLUMNS = ("schedule", "settings")
+NO_VALUE, DIVERGED = "-", "diverged"
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class ComparisonRow:
     @property
     def peak_lr(self) -> float:
         """Highest rate of the schedule."""
-        return float(self.schedule.values().max())
+        return peak_rate(self.schedule)
 
     @property
     def diverged(self) -> bool:
@@ -60,14 +67,17 @@ class ComparisonRow:
         return self.loss is None and self.excess is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain values, for JSON; what is not known is left out."""
-        numbers = (
-            "loss", "low", "high", "excess", "excess_low", "excess_high", "bias", "variance", "gap",
-        )  # fmt: skip
-        known = {name: value for name in numbers if (value := getattr(self, name)) is not None}
-        extra = {"beyond": list(self.beyond)} if self.beyond else {}
-        settings = describe_settings(self.schedule)
-        return {"name": self.name, "label": self.label, "peak_lr": self.peak_lr, "settings": settings, **known, **extra}
+        """The row as plain values, for JSON; unknown numbers are left out."""
+        numbers = {name: value for name in NUMBERS if (value := getattr(self, name)) is not None}
+        return {
+            "name": self.name,
+            "label": self.label,
+            "peak_lr": self.peak_lr,
+            "settings": describe_settings(self.schedule),
+            "diverged": self.diverged,
+            **numbers,
+            "beyond": list(self.beyond),
+        }
 
     def __repr__(self) -> str:
         loss = "" if self.loss is None else f", loss={self.loss:.6g}"
@@ -102,36 +112,37 @@ class ComparisonTable:
         """The schedule with the lowest loss."""
         return self.rows[0]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The table as plain values, for JSON."""
-        bound = {"lower_bound": self.lower_bound, "max_lr": self.max_lr}
-        known = {name: value for name, value in bound.items() if value is not None}
-        return {"reference": self.reference, "rows": [row.to_dict() for row in self.rows], **known}
+    @property
+    def total_steps(self) -> int:
+        """Number of steps of the schedules; if they differ, of the longest."""
+        return max(row.schedule.total_steps for row in self.rows)
 
-    def columns(self) -> Mapping[str, list[str]]:
-        """The cells of the table as text, by column; a column that no row has a value for is left out."""
-        return {name: cells for name, cells in _columns(self).items() if any(cell != "-" for cell in cells)}
+    def to_dict(self) -> dict[str, Any]:
+        """The table as plain values, for JSON; unknown numbers are left out."""
+        bound = {"lower_bound": self.lower_bound, "max_lr": self.max_lr}
+        numbers = {name: value for name, value in bound.items() if value is not None}
+        return {"reference": self.reference, **numbers, "rows": [row.to_dict() for row in self.rows]}
+
+    def columns(self) -> dict[str, list[str]]:
+        """The cells of the table as text, by column; columns without any value are left out."""
+        return {name: cells for name, cells in _columns(self).items() if any(cell != NO_VALUE for cell in cells)}
+
+    def footer(self) -> list[str]:
+        """The sentences below the table: the lower bound, and where schedules go beyond the logged runs."""
+        notes = [f"* {note}" for note in dict.fromkeys(sentence for row in self.rows for sentence in row.beyond)]
+        if self.lower_bound is None or self.max_lr is None:
+            return notes
+        limits = f"{self.total_steps:,} steps and rates up to {self.max_lr:.4g}"
+        return [f"lower bound: {_number(self.lower_bound, 6)} for every schedule of {limits}", *notes]
 
     def __str__(self) -> str:
-        columns = [[name, *cells] for name, cells in self.columns().items()]
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join([cells[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True))])
-            for cells in zip(*columns, strict=True)
-        ]
-        bound = (
-            f"no schedule with rates up to {self.max_lr:.4g} ends below {self.lower_bound:.6g}"
-            if (self.lower_bound is not None and self.max_lr is not None)
-            else ""
-        )
-        notes = dict.fromkeys(sentence for row in self.rows for sentence in row.beyond)
-        return "\n".join(line.rstrip() for line in [*lines, *filter(None, [bound]), *(f"* {note}" for note in notes)])
+        return "\n".join([*aligned(self.columns()), *self.footer()])
 
     def __repr__(self) -> str:
         return f"ComparisonTable({', '.join(row.name for row in self.rows)})"
 
 
-def ranked(rows: list[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+def ranked(rows: Iterable[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """``rows`` in order of increasing loss, those that diverge last."""
     return tuple(sorted(rows, key=_order))
 
@@ -148,32 +159,51 @@ def percent(fraction: float) -> str:
     return f"{value:+.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}\u00a0%"
 
 
+def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """The lines of a text table, header first; numbers are aligned to the right.
+
+    >>> aligned({"schedule": ["linear", "wsd"], "loss": ["0.5", "diverged"]})
+    ['schedule      loss', 'linear         0.5', 'wsd       diverged']
+    """
+    padded = []
+    for name, cells in columns.items():
+        width = max(map(len, [name, *cells]))
+        padded.append([f"{cell:{'<' if name in TEXT_COLUMNS else '>'}{width}}" for cell in (name, *cells)])
+    return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+
+
 def _order(row: ComparisonRow) -> float:
-    value = row.loss if row.loss is not None else row.excess
-    return float("inf") if value is None else value
+    value = row.excess if row.loss is None else row.loss
+    return math.inf if value is None else value
 
 
 def _columns(table: ComparisonTable) -> dict[str, list[str]]:
     rows = table.rows
+    lengths = [f"{row.schedule.total_steps:,}" for row in rows]
+    only_relative = all(row.loss is None for row in rows)
     return {
         "schedule": [row.label + " *" * bool(row.beyond) for row in rows],
+        "steps": lengths if len(set(lengths)) > 1 else [NO_VALUE] * len(rows),
         "peak lr": [f"{row.peak_lr:.3g}" for row in rows],
-        "loss": ["diverged" if row.diverged else _number(row.loss) for row in rows],
-        "80 % interval": [_span(row.low, row.high) for row in rows],
+        "loss": [DIVERGED if row.diverged and not only_relative else _number(row.loss, 5) for row in rows],
+        "80 % interval": [_span(row.low, row.high, _number) for row in rows],
         "bias": [_number(row.bias) for row in rows],
         "variance": [_number(row.variance) for row in rows],
-        "excess": ["-" if row.name == table.reference or row.excess is None else percent(row.excess) for row in rows],
-        "interval": [
-            "-" if row.excess_low is None or row.excess_high is None or row.excess_low == row.excess_high
-            else f"{percent(row.excess_low)} to {percent(row.excess_high)}" for row in rows
-        ],
-        "gap": ["-" if row.gap is None else percent(row.gap) for row in rows],
-    }  # fmt: skip
+        "excess": [_excess(row, table.reference, only_relative) for row in rows],
+        "excess, 80 %": [_span(row.excess_low, row.excess_high, percent) for row in rows],
+        "gap": [NO_VALUE if row.gap is None else percent(row.gap) for row in rows],
+    }
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}" if 1 <= value < 1000 else f"{value:.4g}"
+def _excess(row: ComparisonRow, reference: str, only_relative: bool) -> str:
+    if row.excess is None:
+        return DIVERGED if row.diverged and only_relative else NO_VALUE
+    return "reference" if row.name == reference else percent(row.excess)
 
 
-def _span(low: float | None, high: float | None) -> str:
-    return "-" if low is None or high is None else f"{_number(low)} to {_number(high)}"
+def _number(value: float | None, digits: int = 4) -> str:
+    return NO_VALUE if value is None else f"{value:#.{digits}g}".rstrip(".")
+
+
+def _span(low: float | None, high: float | None, shown: Callable[[float], str]) -> str:
+    return NO_VALUE if low is None or high is None or low == high else f"{shown(low)} to {shown(high)}"

@@ -50,6 +50,9 @@ class Warmup(Schedule):
         follow = self.schedule._piece(np.maximum(steps - self.num_steps, 0))
         return np.where(steps < self.num_steps, 0, follow + 1)
 
+    def _turns(self) -> IntArray:
+        return self.num_steps + np.append(self.schedule._turns(), 0)
+
 
 def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmup:
     r"""A warmup over ``num_steps`` steps, followed by all of ``schedule``.
@@ -107,6 +110,9 @@ class Part(Schedule):
         held = steps + self.first >= self.schedule.total_steps
         return self.schedule._piece(self._own(steps)) + held
 
+    def _turns(self) -> IntArray:
+        return np.clip(self.schedule._turns() - self.first, 0, self.num_steps)
+
 
 def after_warmup(schedule: Schedule, num_steps: int) -> Schedule:
     """``schedule`` after a linear warmup, or unchanged if ``num_steps`` is 0."""
@@ -143,6 +149,11 @@ class Join(Schedule):
         for i, here, own_steps in self._split(steps):
             pieces[here] = before[i] + self.schedules[i]._piece(own_steps)
         return pieces
+
+    def _turns(self) -> IntArray:
+        ends = np.cumsum([part.total_steps for part in self.schedules])
+        turns = [end - part.total_steps + part._turns() for part, end in zip(self.schedules, ends, strict=True)]
+        return np.concatenate([ends, *turns])
 
     def _split(self, steps: IntArray) -> Iterator[tuple[int, NDArray[np.bool_], IntArray]]:
         """For each part that contains some of ``steps``: its place, a mask of those steps, and their numbers in it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import DecayToMinimum, Schedule
+from eigencurve.schedules.base import Decay, DecayToMinimum
 from eigencurve.schedules.units import Steps, whole_steps
 
 # The timescale of transformers' get_inverse_sqrt_schedule for a run without warmup.
@@ -102,7 +102,7 @@ def rex(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Rex:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseSqrt(Schedule):
+class InverseSqrt(Decay):
     """See :func:`inverse_sqrt`."""
 
     kind: ClassVar[str] = "inverse_sqrt"

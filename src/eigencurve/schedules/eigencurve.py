@@ -12,7 +12,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen, interpolated
 from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
-from eigencurve.schedules.base import Schedule, between
+from eigencurve.schedules.base import Decay, between
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.groups import group, log_density
 from eigencurve.spectrum.power_law import PowerLaw
@@ -28,7 +28,7 @@ NUM_CELLS = 4096
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Eigencurve(Schedule):
+class Eigencurve(Decay):
     """See :func:`eigencurve`. The rate is ``lr`` divided by a piecewise linear denominator through the given knots.
 
     Attributes:

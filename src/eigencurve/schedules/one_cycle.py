@@ -53,6 +53,10 @@ class OneCycle(Schedule):
         ends, _ = self._knots()
         return np.searchsorted(ends[:-1], steps, side="left")
 
+    def _turns(self) -> IntArray:
+        ends, _ = self._knots()
+        return np.maximum(np.ceil(ends), 0).astype(np.int64)
+
     def _rates(self, steps: IntArray) -> Array:
         ends, rates = self._knots()
         starts = np.array([0.0, *ends[:-1]])

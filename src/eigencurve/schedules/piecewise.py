@@ -38,6 +38,9 @@ class Piecewise(Schedule):
     def _piece(self, steps: IntArray) -> IntArray:
         return np.searchsorted(self.knots, steps, side="right")
 
+    def _turns(self) -> IntArray:
+        return np.ceil(self.knots).astype(np.int64)
+
     def __repr__(self) -> str:
         return f"Piecewise(total_steps={self.total_steps}, lr={self.lr:g}, {len(self.knots)} knots)"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import DecayToMinimum, Schedule
+from eigencurve.schedules.base import Decay, DecayToMinimum
 from eigencurve.schedules.units import Steps, whole_steps
 
 # A step this close to the start of the next interval, relative to the remaining steps, belongs to that interval.
@@ -56,7 +56,7 @@ def cosine_power(total_steps: Steps, lr: float, min_lr: float = 0.0, alpha: floa
 
 
 @dataclass(frozen=True, eq=False)
-class ElasticStep(Schedule):
+class ElasticStep(Decay):
     """See :func:`elastic_step`."""
 
     kind: ClassVar[str] = "elastic_step"

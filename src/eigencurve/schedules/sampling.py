@@ -1,10 +1,11 @@
-"""A few steps of a long run at which a schedule is drawn or compared."""
+"""The few steps of a long run at which a schedule is drawn, compared or evaluated."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eigencurve._arrays import IntArray
+from eigencurve.schedules.base import Schedule
 
 
 def sampled_steps(total_steps: int, num_points: int) -> IntArray:
@@ -20,3 +21,20 @@ def sampled_steps(total_steps: int, num_points: int) -> IntArray:
     even = np.linspace(0, total_steps - 1, num_points)
     late = total_steps - np.geomspace(1, total_steps, num_points)
     return np.unique(np.concatenate((even, late)).round().astype(np.int64))
+
+
+def turning_points(schedule: Schedule) -> IntArray:
+    """Steps between which the rate is monotone, in any order; empty if the schedule only decays."""
+    return schedule._turns()
+
+
+def peak_rate(schedule: Schedule) -> float:
+    """The largest rate of all steps, evaluated only at the ends of the monotone parts.
+
+    >>> from eigencurve import one_cycle
+    >>> peak_rate(one_cycle(1_000_000, lr=0.1))
+    0.1
+    """
+    turns = turning_points(schedule)
+    steps = np.concatenate(([0], turns - 1, turns))
+    return float(schedule(np.clip(steps, 0, schedule.total_steps - 1)).max())

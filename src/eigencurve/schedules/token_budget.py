@@ -75,6 +75,9 @@ class OverTokens(Schedule):
         smooth = self.schedule._piece(step) == self.schedule._piece(later)
         return np.asarray(np.where(smooth, rate + part * (self.schedule._rates(later) - rate), rate))
 
+    def _turns(self) -> IntArray:
+        return np.arange(self.total_steps if len(self.schedule._turns()) else 0)
+
     def _piece(self, steps: IntArray) -> IntArray:
         return self.schedule._piece(self._place(steps)[0]) + self._phase(steps)
 

@@ -15,8 +15,8 @@ from eigencurve.planning.training import BETA1, Training
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.sampling import peak_rate
 from eigencurve.studio.state import Settings
-from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
 from eigencurve.theory.tuning import rescaled

@@ -9,9 +9,7 @@ import numpy as np
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.compose import Join, Warmup
-from eigencurve.schedules.piecewise import Piecewise
-from eigencurve.schedules.serial import KINDS
+from eigencurve.schedules.sampling import turning_points
 from eigencurve.theory.kernels import advance_blocks, block_loss_and_gradient
 from eigencurve.theory.momentum_kernels import advance_momentum_blocks, momentum_block_loss_and_gradient
 from eigencurve.theory.nodes import Nodes
@@ -124,29 +122,6 @@ def block_loss_gradient(nodes: Nodes, counts: IntArray, rates: Array) -> tuple[f
         law = (nodes.momentum, nodes.nesterov)
         return momentum_block_loss_and_gradient(*nodes.arrays(), *law, counts, rates, gradient), gradient
     return block_loss_and_gradient(*nodes.arrays(), nodes.noise_power, counts, rates, gradient), gradient
-
-
-def peak_rate(schedule: Schedule) -> float:
-    """The largest rate of all steps, looked up only at the ends of the monotone parts."""
-    turns = turning_points(schedule)
-    steps = np.concatenate(([0], turns - 1, turns))
-    return float(schedule(np.clip(steps, 0, schedule.total_steps - 1)).max())
-
-
-def turning_points(schedule: Schedule) -> IntArray:
-    """Steps between which the rate is monotone, in any order; empty if the schedule only decays."""
-    if isinstance(schedule, Piecewise):
-        return np.ceil(schedule.knots).astype(np.int64)
-    if isinstance(schedule, Warmup):
-        return schedule.num_steps + np.append(turning_points(schedule.schedule), 0)
-    if isinstance(schedule, Join):
-        ends = np.cumsum([part.total_steps for part in schedule.schedules])
-        turns = [
-            end - part.total_steps + turning_points(part) for part, end in zip(schedule.schedules, ends, strict=True)
-        ]
-        return np.concatenate([ends, *turns])
-    # All other kinds of this package only decay; a schedule of any other class may turn at every step.
-    return np.arange(0 if type(schedule) in KINDS.values() else schedule.total_steps)
 
 
 def _advance(nodes: Nodes, bias: Array, variance: Array, blocks: Blocks, part: slice) -> None:

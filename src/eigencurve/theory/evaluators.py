@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.blocks import block_loss, block_loss_gradient, blocks_of, peak_rate
+from eigencurve.schedules.sampling import peak_rate
+from eigencurve.theory.blocks import block_loss, block_loss_gradient, blocks_of
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.recursion import final_loss, loss_gradient
 

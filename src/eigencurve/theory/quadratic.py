@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable, ranked
+from eigencurve.schedules.sampling import peak_rate
 from eigencurve.spectrum.groups import require_positive
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
-from eigencurve.theory.blocks import peak_rate
 from eigencurve.theory.certificate import certificate
-from eigencurve.theory.comparison import Comparison, ComparisonRow, ranked
 from eigencurve.theory.evaluators import exact_evaluator
 from eigencurve.theory.nodes import Nodes, nodes_of, octave_of
 from eigencurve.theory.optimal import Search, search
@@ -219,8 +219,8 @@ class NoisyQuadratic:
 
     def compare(
         self, schedules: Mapping[str, Schedule], max_lr: float | None = None, tune_lr: bool = False
-    ) -> Comparison:
-        """A table of expected losses and their gaps to the lower bound.
+    ) -> ComparisonTable:
+        """A table of expected losses, relative to the best, and their gaps to the lower bound.
 
         Args:
             schedules: Schedules by name, all with the same T.
@@ -239,16 +239,16 @@ class NoisyQuadratic:
             remedy = "Above 'max_lr' the lower bound does not hold."
             _check.refuse("compare", "max_lr", f">= the largest rate of the schedules ({given:g})", rate, remedy)
         bound = None if self.momentum else certificate(self.nodes, steps, rate)
-        return Comparison(ranked([self._row(n, s, bound) for n, s in schedules.items()]), bound, rate, steps)
+        losses = {name: self._finite_parts(schedule) for name, schedule in schedules.items()}
+        least = min((parts.loss for parts in losses.values() if parts is not None), default=0.0)
+        rows = ranked(_row(name, schedules[name], parts, least, bound) for name, parts in losses.items())
+        return ComparisonTable(rows, rows[0].name, bound, rate)
 
-    def _row(self, name: str, schedule: Schedule, bound: float | None) -> ComparisonRow:
-        peak = peak_rate(schedule)
+    def _finite_parts(self, schedule: Schedule) -> LossParts | None:
         try:
-            parts = self.loss_parts(schedule)
+            return self.loss_parts(schedule)
         except DivergenceError:
-            return ComparisonRow(name, schedule, peak, None, None, None, None, "diverged")
-        gap = parts.loss / bound - 1 if bound else None
-        return ComparisonRow(name, schedule, peak, parts.bias, parts.variance, parts.loss, gap, "finite")
+            return None
 
     def _limits(self, function: str, total_steps: int, max_lr: float) -> tuple[int, float]:
         steps = _check.whole(function, "total_steps", total_steps, minimum=1)
@@ -315,6 +315,20 @@ def _common_length(schedules: Mapping[str, Schedule]) -> int:
     if len(lengths) > 1:
         _check.refuse("compare", "schedules", "of the same total_steps", sorted(lengths))
     return lengths.pop()
+
+
+def _row(name: str, schedule: Schedule, parts: LossParts | None, least: float, bound: float | None) -> ComparisonRow:
+    if parts is None:
+        return ComparisonRow(name, schedule)
+    return ComparisonRow(
+        name,
+        schedule,
+        parts.loss,
+        excess=parts.loss / least - 1 if least else None,
+        bias=parts.bias,
+        variance=parts.variance,
+        gap=parts.loss / bound - 1 if bound else None,
+    )
 
 
 def _shown(values: Array) -> str:

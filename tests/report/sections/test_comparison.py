@@ -19,7 +19,7 @@ def test_losses_and_the_certificate_are_those_of_the_comparison():
     compared = compare_schedules(subject, 300, inputs, best=True)
     section = comparison_section(compared, inputs, rate_limit(subject), lr=0.5)
     _, *rows, last = tables_of(section)["Expected loss per parameter after 300 steps"]
-    assert [row[:3] for row in rows] == [[r.name, f"{r.peak:.4g}", f"{r.loss:.5g}"] for r in compared.rows]
+    assert [row[:3] for row in rows] == [[r.name, f"{r.peak_lr:.4g}", f"{r.loss:.5g}"] for r in compared.rows]
     assert rows[0][0] == NUMERICALLY_BEST
     assert last[:3] == ["certificate", f"{compared.max_lr:.4g}", f"{compared.lower_bound:.5g}"]
 

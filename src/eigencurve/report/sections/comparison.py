@@ -9,13 +9,13 @@ from eigencurve.planning.inputs import Inputs
 from eigencurve.planning.limits import RateLimit
 from eigencurve.report.page import Markup, Section, figure, note, paragraph, table, with_commands
 from eigencurve.report.svg import inline_svg
-from eigencurve.theory.comparison import Comparison, ComparisonRow
+from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable
 
 MOST_CURVES = 6
 
 
 def comparison_section(
-    compared: Comparison,
+    compared: ComparisonTable,
     inputs: Inputs,
     limit: RateLimit,
     lr: float,
@@ -55,11 +55,11 @@ def comparison_section(
     )
 
 
-def _finite(compared: Comparison) -> list[ComparisonRow]:
+def _finite(compared: ComparisonTable) -> list[ComparisonRow]:
     return [row for row in compared.rows if row.loss is not None]
 
 
-def _figure(compared: Comparison) -> Markup:
+def _figure(compared: ComparisonTable) -> Markup:
     losses = ", ".join(f"{row.name} {row.loss:.4g}" for row in _finite(compared))
     bound = "" if compared.lower_bound is None else f" Certificate: {compared.lower_bound:.4g}."
     picture = inline_svg(losses_figure(compared), "losses", f"Bar chart of expected losses: {losses}.{bound}")
@@ -67,7 +67,7 @@ def _figure(compared: Comparison) -> Markup:
     return figure(picture, f"Expected losses, each schedule at its best peak rate, the lowest on top.{line}")
 
 
-def _table(compared: Comparison) -> Markup:
+def _table(compared: ComparisonTable) -> Markup:
     rows = [_cells(row) for row in compared.rows]
     if compared.lower_bound is not None:
         rows.append(["certificate", f"{compared.max_lr:.4g}", f"{compared.lower_bound:.5g}", "", "", ""])
@@ -79,16 +79,16 @@ def _table(compared: Comparison) -> Markup:
 
 def _cells(row: ComparisonRow) -> list[str]:
     if row.loss is None:
-        return [row.name, f"{row.peak:.4g}", row.status, "", "", ""]
+        return [row.name, f"{row.peak_lr:.4g}", "diverged", "", "", ""]
     gap = "" if row.gap is None else f"{row.gap:.2%}"
-    return [row.name, f"{row.peak:.4g}", f"{row.loss:.5g}", f"{row.bias:.4g}", f"{row.variance:.4g}", gap]
+    return [row.name, f"{row.peak_lr:.4g}", f"{row.loss:.5g}", f"{row.bias:.4g}", f"{row.variance:.4g}", gap]
 
 
-def _best_rates(compared: Comparison) -> Markup:
+def _best_rates(compared: ComparisonTable) -> Markup:
     best = _finite(compared)[:MOST_CURVES]
     shown = {row.name: row.schedule for row in sorted(best, key=lambda row: row.name != NUMERICALLY_BEST)}
     text = f"Line chart of learning rates on a logarithmic axis, each schedule at its best rate: {', '.join(shown)}."
     picture = inline_svg(rates_figure(shown, "log"), "tuned", text)
-    peaks = sorted({f"{row.peak:.3g}" for row in best}, key=float)
+    peaks = sorted({f"{row.peak_lr:.3g}" for row in best}, key=float)
     span = peaks[0] if len(peaks) == 1 else f"{peaks[0]} to {peaks[-1]}"
     return figure(picture, f"Learning rates of the {len(shown)} best schedules, each at its best peak rate ({span}).")
