@@ -41,7 +41,7 @@ def pair(operator, seed):
         lambda: estimate_spectrum(operator, NUM_STEPS, seed=seed, settle=None, weight_decay=DECAY, progress=False)
     )
     _, second = timed(
-        lambda: estimate_noise(operator, spectrum, BATCH_SIZE, num_steps=NUM_STEPS, seed=seed, progress=False)
+        lambda: estimate_noise(operator, spectrum, BATCH_SIZE, num_products=NUM_STEPS, seed=seed, progress=False)
     )
     return first, second
 

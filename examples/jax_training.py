@@ -20,7 +20,7 @@ def loss_fn(params, batch):
     return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
 
 
-schedule, estimate = jax_schedule(loss_fn, params, (x, y), total_steps=100, lr=0.3, weight_decay=1e-3, num_steps=40)
+schedule, estimate = jax_schedule(loss_fn, params, (x, y), total_steps=100, lr=0.3, weight_decay=1e-3, num_products=40)
 optimizer = optax.chain(optax.add_decayed_weights(1e-3), optax.sgd(optax_schedule(schedule), momentum=0.9))
 
 

@@ -30,7 +30,7 @@ L.seed_everything(0, verbose=False)
 x = torch.randn(256, 8)
 data = TensorDataset(x, (x[:, 0] * x[:, 1] > 0).long())
 callback = MeasureSchedule(
-    loss, Measurement(lr=0.3, weight_decay=1e-3, at_epoch=1, warmup_steps=ec.schedules.fraction(0.05), num_steps=40)
+    loss, Measurement(lr=0.3, weight_decay=1e-3, at_epoch=1, warmup_steps=ec.schedules.fraction(0.05), num_products=40)
 )
 module = Classifier()
 trainer = L.Trainer(max_epochs=20, accelerator="cpu", logger=False, enable_checkpointing=False, callbacks=[callback])

@@ -13,7 +13,7 @@ y = (x[:, 0] * x[:, 1] > 0).long()
 model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 2))
 
 schedule, estimate = ec.torch_schedule(
-    model, F.cross_entropy, (x, y), total_steps=100, lr=0.3, weight_decay=1e-3, num_steps=200
+    model, F.cross_entropy, (x, y), total_steps=100, lr=0.3, weight_decay=1e-3, num_products=200
 )
 optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-3)
 scheduler = ScheduleLR(optimizer, schedule)

@@ -159,7 +159,7 @@ def _noise(place: Path) -> Any:
     operator = HessianOperator(model, F.cross_entropy, (torch.randn(24, 4), torch.arange(24) % 2))
     spectrum = ec.Spectrum(np.geomspace(1e-4, 2.0, 37), np.ones(37), dim=37)
     found = estimate_noise(
-        operator, spectrum, batch_size=8, num_samples=2, num_steps=12, checkpoint=place / "c", progress=False,
+        operator, spectrum, batch_size=8, num_samples=2, num_products=12, checkpoint=place / "c", progress=False,
         weight_decay=1e-3,
     )  # fmt: skip
     return [repr(found.octaves), found.trace, found.sigma2]

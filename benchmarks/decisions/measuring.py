@@ -40,7 +40,7 @@ def measure(task: Task, lr: float, seed: int) -> bool:
     operator = operator_of(run)
     decay = task.weight_decay or 5e-4
     estimate = estimate_spectrum(
-        operator, weight_decay=decay, total_steps=task.total_steps, seed=seed, progress=False, num_steps=150
+        operator, weight_decay=decay, total_steps=task.total_steps, seed=seed, progress=False, num_products=150
     )
     noise = estimate_noise(operator, estimate, task.batch_size, seed=seed, progress=False)
     path = path_of(task, lr, seed)

@@ -120,11 +120,16 @@ def recommend(model: nn.Module, data: ImageData, settings: Mapping[str, Any], se
     operator, decay = operator_on(model, data, settings), settings["weight_decay"]
     noise = estimate_noise(
         operator, spectrum, settings["batch_size"], seed=seed, weight_decay=decay, progress=False,
-        num_steps=settings["num_products"] // 2,
+        num_products=settings["num_products"] // 2,
     )  # fmt: skip
     begin = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
     start = estimate_start(
-        operator, (begin, model), spectrum, weight_decay=decay, progress=False, num_steps=settings["num_products"] // 2
+        operator,
+        (begin, model),
+        spectrum,
+        weight_decay=decay,
+        progress=False,
+        num_products=settings["num_products"] // 2,
     )
     curves = {}
     for momentum in settings["momenta"]:

@@ -79,7 +79,7 @@ def measure_point(problem: Problem, weights: Tensor, plan: Plan, folder: Path, p
         total_steps=plan.total_steps, checkpoint=files[0], progress=progress,
     )  # fmt: skip
     noise = estimate_noise(
-        operator, estimate, problem.batch_size, num_samples=plan.num_samples, num_steps=plan.num_steps,
+        operator, estimate, problem.batch_size, num_samples=plan.num_samples, num_products=plan.num_steps,
         seed=SEED, checkpoint=files[1], progress=progress,
     )  # fmt: skip
     return MeasuredPoint(operator, estimate, noise, plan.num_steps)
@@ -88,14 +88,14 @@ def measure_point(problem: Problem, weights: Tensor, plan: Plan, folder: Path, p
 def from_end(problem: Problem, point: MeasuredPoint, start: Tensor) -> LocalQuadratic:
     """The quadratic measured at the problem's ``end``, with the displacement from there to ``start``."""
     displacement, steps = start - problem.end, point.num_steps
-    error = estimate_start(point.operator, displacement, point.estimate, num_steps=steps, progress=False)
+    error = estimate_start(point.operator, displacement, point.estimate, num_products=steps, progress=False)
     return _measured(problem, point, error, 0.0)
 
 
 def from_start(problem: Problem, point: MeasuredPoint, start: Tensor) -> LocalQuadratic:
     """The quadratic measured at ``start``, with the gradient there; its minimum is below the start by its own guess."""
     steps = point.num_steps
-    error = start_from_gradient(point.operator, point.noise, point.estimate, num_steps=steps, progress=False)
+    error = start_from_gradient(point.operator, point.noise, point.estimate, num_products=steps, progress=False)
     return _measured(problem, point, error, problem.excess(start) - error.loss)
 
 

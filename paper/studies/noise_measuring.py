@@ -158,7 +158,7 @@ def _noise(
         batch = problem.examples(how.num_noisy)
         examples = HessianOperator(state.model, problem.loss, batch, microbatch=MICROBATCH, check=False)
     return estimate_noise(
-        operator, estimate, subject.batch_size, num_samples=scale.num_samples, num_steps=scale.num_noise_steps,
+        operator, estimate, subject.batch_size, num_samples=scale.num_samples, num_products=scale.num_noise_steps,
         examples=examples, checkpoint=checkpoint, progress=False,
     )  # fmt: skip
 
@@ -171,5 +171,5 @@ def _start(
     first: dict[str, Tensor] = dict(fresh_model(subject).named_parameters())
     pair = (first, dict(state.model.named_parameters()))
     return estimate_start(
-        operator, pair, estimate, num_steps=scale.num_noise_steps, checkpoint=checkpoint, progress=False
+        operator, pair, estimate, num_products=scale.num_noise_steps, checkpoint=checkpoint, progress=False
     )

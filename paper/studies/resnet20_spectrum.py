@@ -78,7 +78,7 @@ def make(request: Request) -> ResultsPage:
     )  # fmt: skip
     noise, same = (
         estimate_noise(
-            operator, estimate, BATCH_SIZE, examples=source, num_samples=count, num_steps=NUM_STEPS, seed=SEED,
+            operator, estimate, BATCH_SIZE, examples=source, num_samples=count, num_products=NUM_STEPS, seed=SEED,
             checkpoint=request.checkpoints / f"resnet20_{name}.npz",
         )
         for name, source, count in (("noise", examples, NUM_SIGNS), ("noise_same", None, 1))

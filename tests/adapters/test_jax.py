@@ -130,7 +130,7 @@ def test_batches_of_any_shape_with_sizes_of_their_own():
 
 def test_checkpoints_refuse_another_loss_or_point(tmp_path):
     params, batch = problem()
-    settings = {"num_steps": 6, "settle": None, "checkpoint": tmp_path / "run.npz"}
+    settings = {"num_products": 6, "settle": None, "checkpoint": tmp_path / "run.npz"}
     first = estimate_spectrum(hessian_operator(loss, params, batch), **settings)
     again = estimate_spectrum(hessian_operator(loss, params, batch), **settings)
     np.testing.assert_array_equal(first.alphas, again.alphas)
@@ -147,7 +147,7 @@ def test_checkpoints_refuse_another_loss_or_point(tmp_path):
 
 def test_one_call_from_a_loss_to_its_schedule():
     params, batch = problem(40)
-    schedule, estimate = jax_schedule(loss, params, batch, 50, lr=0.1, weight_decay=1e-3, num_steps=40, min_lr=1e-4)
+    schedule, estimate = jax_schedule(loss, params, batch, 50, lr=0.1, weight_decay=1e-3, num_products=40, min_lr=1e-4)
     again = estimate_spectrum(hessian_operator(loss, params, batch), 40, weight_decay=1e-3, total_steps=50)
     assert estimate.spectrum == again.spectrum
     assert schedule == ec.eigencurve(ec.spectrum.prepare(again.spectrum, 1e-3), 50, 0.1, 1e-4)

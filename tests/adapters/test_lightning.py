@@ -70,7 +70,7 @@ def data(num=24):
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=0, num_batches=12, num_steps=8, settle=None)
+MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=0, num_batches=12, num_products=8, settle=None)
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
@@ -279,7 +279,8 @@ loader = torch.utils.data.DataLoader(torch.randn(8, 2), batch_size=2)
 plain, measured = Module(False), Module(True)
 pl.Trainer(max_epochs=2, accelerator="cpu", **quiet).fit(plain, loader)
 assert plain.rates == ec.linear(8, 0.1).values().tolist(), plain.rates
-callback = MeasureSchedule(lambda module, batch: module.net(batch).square().mean(), Measurement(0.1, 1e-2, num_steps=3))
+measurement = Measurement(0.1, 1e-2, num_products=3)
+callback = MeasureSchedule(lambda module, batch: module.net(batch).square().mean(), measurement)
 assert isinstance(callback, pl.Callback)
 pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[callback], **quiet).fit(measured, loader)
 assert measured.rates == callback.scheduler.schedule.values().tolist(), measured.rates

@@ -17,7 +17,7 @@ from eigencurve.adapters.measuring import MeasuredPlan, Measurement, draw_batche
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
 SPECTRUM = ec.Spectrum([0.01, 0.1, 1.0], [6, 3, 1])
-MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=1, warmup_steps=3, num_steps=5, settle=None)
+MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=1, warmup_steps=3, num_products=5, settle=None)
 
 
 def data(num=24):
@@ -98,7 +98,7 @@ def test_the_default_epoch_is_the_first_after_a_tenth(num_epochs, epoch):
         ({"weight_decay": 0.0}, "Measurement: 'weight_decay' must be > 0"),
         ({"at_epoch": -1}, "Measurement: 'at_epoch' must be >= 0"),
         ({"num_batches": 0}, "Measurement: 'num_batches' must be >= 1"),
-        ({"num_steps": 0}, "'num_steps' must be >= 1"),
+        ({"num_products": 0}, "'num_products' must be >= 1"),
         ({"settle": -1.0}, "'settle' must be > 0"),
     ],
 )
@@ -117,8 +117,8 @@ def test_runs_without_room_for_the_curve_are_refused():
 def test_an_estimate_that_has_not_settled_is_a_warning():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 30), nn.Tanh(), nn.Linear(30, 3))
-    plan = MeasuredPlan(loss, Measurement(lr=0.2, weight_decay=1e-2, num_steps=5))
-    with pytest.warns(UserWarning, match=r"Measurement: The spectrum has not settled .* Pass a larger 'num_steps'"):
+    plan = MeasuredPlan(loss, Measurement(lr=0.2, weight_decay=1e-2, num_products=5))
+    with pytest.warns(UserWarning, match=r"Measurement: The spectrum has not settled .* Pass a larger 'num_products'"):
         plan.measure(model, DataLoader(data(), batch_size=8), step=0, total_steps=20)
 
 

@@ -239,9 +239,9 @@ def test_one_call_from_a_model_to_its_schedule():
     source = torch.Generator().manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
     batch = (torch.randn(32, 4, generator=source), torch.randint(0, 3, (32,), generator=source))
-    with pytest.warns(UserWarning, match=r"torch_schedule: The spectrum has not settled \(20 products.*'num_steps'"):
+    with pytest.warns(UserWarning, match=r"torch_schedule: The spectrum has not settled \(20 products.*'num_products'"):
         schedule, estimate = torch_schedule(
-            model, nn.functional.cross_entropy, batch, total_steps=50, lr=0.1, weight_decay=1e-3, num_steps=20,
+            model, nn.functional.cross_entropy, batch, total_steps=50, lr=0.1, weight_decay=1e-3, num_products=20,
             min_lr=1e-4,
         )  # fmt: skip
     assert (schedule.total_steps, schedule(0), schedule(49)) == (50, 0.1, pytest.approx(1e-4))
@@ -254,7 +254,7 @@ def test_one_call_from_a_model_to_its_schedule():
     with pytest.warns(UserWarning, match="has not settled"):
         in_epochs, _ = torch_schedule(
             model, nn.functional.cross_entropy, batch, epochs(5, 10), lr=0.1, weight_decay=1e-3, min_lr=1e-4,
-            num_steps=20,
+            num_products=20,
         )  # fmt: skip
     assert in_epochs == schedule
 

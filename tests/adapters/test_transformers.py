@@ -255,7 +255,7 @@ def test_labels_that_are_not_ignored_tokens_count_as_rows():
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=4, num_steps=8, settle=None)
+MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=4, num_products=8, settle=None)
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 

@@ -72,7 +72,7 @@ def timed():
 
 def lightning():
     """Rates after a measurement over both processes, its alphas, and the total steps."""
-    measurement = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=99, num_steps=8, settle=None)
+    measurement = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=99, num_products=8, settle=None)
     module, callback = Classifier(), MeasureSchedule(lightning_loss, measurement)
     running = fit(module, -1, data(), max_epochs=2, devices=2, strategy="ddp", callbacks=[callback])
     return module.first(), callback.plan.estimate.alphas[0].tolist(), total_steps(running)
@@ -80,7 +80,7 @@ def lightning():
 
 def transformers_measured(folder):
     """Rates and alphas under the Trainer, with a GPT-2 measured on the rows of both processes."""
-    measurement = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=99, num_steps=6, settle=None)
+    measurement = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=99, num_products=6, settle=None)
     callback = transformers_adapter.MeasureSchedule(measurement)
     run = Run(folder, SCHEDULE, 6, callback=True)
     run.trainer.remove_callback(transformers_adapter.ScheduleCallback)

@@ -259,7 +259,7 @@ def test_later_probes_noise_and_plain_lanczos_notice_changes_too():
             return product(vector)
 
     with pytest.raises(ValueError, match="estimate_noise: 'operator' must be the same matrix"):
-        estimate_noise(Wrapped(), estimate, 4, num_steps=10, progress=False)
+        estimate_noise(Wrapped(), estimate, 4, num_products=10, progress=False)
 
 
 def test_a_resumed_run_compares_its_first_product(tmp_path):

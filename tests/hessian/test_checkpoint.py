@@ -53,7 +53,7 @@ def interrupted_at(step, **settings):
 @pytest.mark.parametrize("budget", [None, LOCKED])
 @pytest.mark.parametrize("step", [0, 1, 25, 75])
 def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, budget, step):
-    settings = {"num_steps": 40, "num_probes": 2, "settle": None, "memory_budget": budget}
+    settings = {"num_products": 40, "num_probes": 2, "settle": None, "memory_budget": budget}
     path = tmp_path / "run.npz"
     caught = interrupted_at(step, checkpoint=path, **settings)
     assert isinstance(caught, Interrupted)
@@ -69,7 +69,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, budget, step):
 
 @pytest.mark.parametrize("budget", [None, LOCKED])
 def test_ctrl_c_in_the_middle_of_a_step_leaves_the_last_save(tmp_path, monkeypatch, budget):
-    settings = {"num_steps": 60, "settle": None, "memory_budget": budget, "checkpoint": tmp_path / "run.npz"}
+    settings = {"num_products": 60, "settle": None, "memory_budget": budget, "checkpoint": tmp_path / "run.npz"}
     interrupted_at(20, **settings)
     original = Basis.append
 
@@ -87,7 +87,7 @@ def test_ctrl_c_in_the_middle_of_a_step_leaves_the_last_save(tmp_path, monkeypat
 
 
 def test_without_a_checkpoint_ctrl_c_names_the_argument():
-    assert interrupted_at(3, num_steps=10).checkpoint is None
+    assert interrupted_at(3, num_products=10).checkpoint is None
 
 
 KILLED = """
@@ -139,7 +139,7 @@ def test_a_finished_checkpoint_needs_no_step_for_as_many_steps_or_fewer(tmp_path
 
 def test_an_interrupted_run_can_take_more_steps(tmp_path):
     path = tmp_path / "run.npz"
-    interrupted_at(12, num_steps=20, settle=None, checkpoint=path)
+    interrupted_at(12, num_products=20, settle=None, checkpoint=path)
     longer = estimate_spectrum(matrix_operator(), 35, settle=None, checkpoint=path)
     assert np.array_equal(longer.alphas[0], estimate_spectrum(matrix_operator(), 35, settle=None).alphas[0])
 
@@ -162,7 +162,7 @@ def test_finished_probes_cannot_take_more_steps(tmp_path):
     path = tmp_path / "run.npz"
     estimate_spectrum(matrix_operator(), 20, num_probes=2, settle=None, checkpoint=path)
     content = path.read_bytes()
-    with pytest.raises(ValueError, match=r"'num_steps' must be <= 20, the number of steps of the finished probes"):
+    with pytest.raises(ValueError, match=r"'num_products' must be <= 20, the number of steps of the finished probes"):
         estimate_spectrum(matrix_operator(), 30, num_probes=2, settle=None, checkpoint=path)
     assert path.read_bytes() == content
     assert len(estimate_spectrum(matrix_operator(), 20, num_probes=3, settle=None, checkpoint=path).alphas) == 3
@@ -203,7 +203,7 @@ def test_damaged_checkpoints_are_refused_and_kept(tmp_path, damage):
 def test_a_failed_save_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "run.npz"
     monkeypatch.setattr(checkpoint_module, "SECONDS_BETWEEN", 0.0)
-    interrupted_at(4, num_steps=20, settle=None, checkpoint=path)
+    interrupted_at(4, num_products=20, settle=None, checkpoint=path)
     content = path.read_bytes()
 
     def full_disk(*_args):
@@ -232,7 +232,7 @@ def test_a_checkpoint_without_one_of_its_fields_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["lengths", "coordinates", "num_used", "sums", "alphas", "seed"])
 def test_a_checkpoint_with_a_field_of_another_kind_is_refused(tmp_path, name):
     path = tmp_path / "run.npz"
-    interrupted_at(6, num_steps=5, num_probes=2, settle=None, checkpoint=path)
+    interrupted_at(6, num_products=5, num_probes=2, settle=None, checkpoint=path)
     with np.load(path) as archive:
         fields = dict(archive)
     np.savez(path, **{**fields, name: np.array(["text", "more"])})
@@ -295,7 +295,7 @@ def small_spectrum(operator, path=None):
 
 def small_noise(operator, path=None):
     spectrum = ec.Spectrum(np.geomspace(1e-4, 2.0, operator.dim), np.ones(operator.dim), dim=operator.dim)
-    settings = {"batch_size": 4, "num_steps": 8, "weight_decay": 1e-3, "progress": False}
+    settings = {"batch_size": 4, "num_products": 8, "weight_decay": 1e-3, "progress": False}
     return estimate_noise(operator, spectrum, **settings, checkpoint=path, examples=small_operator())
 
 
@@ -419,7 +419,7 @@ def test_a_change_of_anything_that_the_estimate_depends_on_is_refused_by_name(tm
 @pytest.mark.parametrize("which", ["operator", "examples"])
 def test_the_checkpoint_of_a_noise_estimate_knows_the_loss_of_both_its_operators(tmp_path, change, which):
     spectrum, path = ec.Spectrum(np.geomspace(1e-4, 2.0, 14), np.ones(14), dim=14), tmp_path / "run.npz"
-    settings = {"batch_size": 4, "num_steps": 4, "weight_decay": 1e-3, "checkpoint": path, "progress": False}
+    settings = {"batch_size": 4, "num_products": 4, "weight_decay": 1e-3, "checkpoint": path, "progress": False}
     estimate_noise(headed(), spectrum, examples=headed(), **settings)
     content = path.read_bytes()
     operators = {"operator": headed(), "examples": headed(), which: headed(change)}
@@ -435,8 +435,8 @@ def test_a_start_of_another_gradient_is_refused(tmp_path):
     operator, path = headed(), tmp_path / "run.npz"
     spectrum = estimate_spectrum(operator, 5, settle=None, progress=False).spectrum
     for decay in (1e-3, 1.0):
-        noise = estimate_noise(operator, spectrum, 4, num_steps=4, weight_decay=decay, progress=False)
-        settings = {"num_steps": 4, "checkpoint": path, "progress": False}
+        noise = estimate_noise(operator, spectrum, 4, num_products=4, weight_decay=decay, progress=False)
+        settings = {"num_products": 4, "checkpoint": path, "progress": False}
         if decay == 1e-3:
             start_from_gradient(operator, noise, spectrum, **settings)
         else:
@@ -480,7 +480,7 @@ def test_every_legal_name_saves_resumes_and_deletes_only_its_own_rows(tmp_path, 
     path, other = tmp_path / name, tmp_path / (name[:-1] + "x")
     settings = {"num_probes": 2, "settle": None, "progress": False}
     for number, own in enumerate((path, other)):
-        interrupted_at(27, num_steps=20, checkpoint=own, **settings)
+        interrupted_at(27, num_products=20, checkpoint=own, **settings)
         assert len(list(tmp_path.iterdir())) == len(strangers) + 2 * (number + 1)
     for own in (path, other):
         source = matrix_operator()
@@ -496,7 +496,7 @@ def test_a_link_and_its_target_are_one_checkpoint(tmp_path, linked):
     target.parent.mkdir()
     link.symlink_to(target)
     first, second = (link if linked in (run, "both runs") else target for run in ("the first run", "the second run"))
-    interrupted_at(7, num_steps=12, settle=None, checkpoint=first, progress=False)
+    interrupted_at(7, num_products=12, settle=None, checkpoint=first, progress=False)
     if linked.endswith("release"):  # the small file at the target, the rows next to the link
         shutil.move(target.parent / "run.npz.rows-0-0", tmp_path / "link.npz.rows-0-0")
         second = link

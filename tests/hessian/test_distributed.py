@@ -54,7 +54,7 @@ for name, is_sharded in (("run.npz", False), ("sharded.npz", True)):
         assert "another problem: different product, gradient, loss'. The parameters, the data" in str(error), error
     else:
         raise SystemExit("the checkpoint of another loss was resumed")
-noise = estimate_noise(sharded, e, 4, num_steps=10)
+noise = estimate_noise(sharded, e, 4, num_products=10)
 if rank == 0:
     with open(sys.argv[1] + "/sharded.json", "w") as file:
         json.dump([[a.tolist() for a in e.alphas], [b.tolist() for b in e.betas], noise.sigma2], file)
@@ -97,7 +97,7 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
     alphas, betas, sigma2 = json.loads((tmp_path / "sharded.json").read_text())
     np.testing.assert_allclose(alphas, single.alphas, atol=1e-12)
     np.testing.assert_allclose(betas, single.betas, atol=1e-12)
-    noise = estimate_noise(HessianOperator(model, loss_fn, batch), single, 4, num_steps=10)
+    noise = estimate_noise(HessianOperator(model, loss_fn, batch), single, 4, num_products=10)
     assert sigma2 == pytest.approx(noise.sigma2, rel=1e-9)
     assert {path.name.split(".part-")[-1][:6] for path in tmp_path.glob("sharded.npz*")} == {"0-of-2", "1-of-2"}
     alphas, betas = json.loads((tmp_path / "preconditioned.json").read_text())

@@ -17,19 +17,19 @@ def exact_shares(octaves):
 
 
 def test_a_settled_run_stops_and_says_why():
-    estimate = estimate_spectrum(matrix_operator(), num_steps=150, settle=0.2)
+    estimate = estimate_spectrum(matrix_operator(), num_products=150, settle=0.2)
     assert estimate.reason == "settled"
     assert estimate.moved < 0.2
     assert estimate.num_products < 150
     assert "stopped (settled)" in str(estimate)
-    longer = estimate_spectrum(matrix_operator(), num_steps=60, settle=1e-9)
+    longer = estimate_spectrum(matrix_operator(), num_products=60, settle=1e-9)
     assert (longer.reason, longer.num_products) == ("num_steps", 60)
     assert np.array_equal(longer.alphas[0][:40], estimate.alphas[0][:40])
 
 
 def test_small_models_are_found_exactly():
     model, loss_fn, batch = problem("mlp")
-    estimate = estimate_spectrum(HessianOperator(model, loss_fn, batch), num_steps=250)
+    estimate = estimate_spectrum(HessianOperator(model, loss_fn, batch), num_products=250)
     assert (estimate.reason, estimate.spectrum.dim) == ("exact", 26)
     assert estimate.num_products <= 26
 

@@ -129,7 +129,7 @@ def test_one_sign_vector_has_honest_errors():
     spectrum = ec.Spectrum.from_matrix((batch[0].T @ batch[0] / 2000).numpy())
     misses = []
     for seed in range(6):
-        noise = estimate_noise(operator, spectrum, 16, num_steps=40, seed=seed, weight_decay=DECAY)
+        noise = estimate_noise(operator, spectrum, 16, num_products=40, seed=seed, weight_decay=DECAY)
         truth = _regression_traces(model, batch, octave_grid(spectrum, DECAY, 240)) / 16
         misses.append((noise.octaves.sigma2 * noise.octaves.eigenvalue_sum - truth)
                       / (noise.octaves.error * noise.octaves.eigenvalue_sum))  # fmt: skip
@@ -159,7 +159,7 @@ def test_few_steps_leave_no_octave_without_a_level():
     model, loss_fn, batch = regression()
     operator = HessianOperator(model, loss_fn, batch, check=False)
     spectrum = ec.Spectrum.from_matrix(dense_hessian(model, loss_fn, batch).numpy())
-    noise = estimate_noise(operator, spectrum, 8, num_steps=3, weight_decay=DECAY)
+    noise = estimate_noise(operator, spectrum, 8, num_products=3, weight_decay=DECAY)
     assert (noise.octaves.sigma2 > 0).all()
     np.testing.assert_allclose(noise.octaves.mass.sum(), noise.trace, rtol=1e-12)
 
@@ -169,7 +169,7 @@ def test_microbatches_and_finite_differences_give_the_numbers_of_the_whole_batch
     model, loss_fn, batch = problem("conv", num_examples=9)
     whole, other = HessianOperator(model, loss_fn, batch), HessianOperator(model, loss_fn, batch, **options)
     estimate = estimate_spectrum(whole, 30, weight_decay=DECAY)
-    expected, found = (estimate_noise(operator, estimate, 4, num_steps=10) for operator in (whole, other))
+    expected, found = (estimate_noise(operator, estimate, 4, num_products=10) for operator in (whole, other))
     np.testing.assert_allclose(found.octaves.mass, expected.octaves.mass, rtol=1e-4, atol=1e-10)
     np.testing.assert_allclose(found.octaves.gradient, expected.octaves.gradient, rtol=1e-4, atol=1e-8)
 
@@ -244,7 +244,7 @@ def test_examples_that_agree_have_no_noise():
     [
         ({"batch_size": 0}, r"estimate_noise: 'batch_size' must be >= 1, got 0"),
         ({"num_samples": 0}, r"'num_samples' must be >= 1"),
-        ({"num_steps": 0}, r"'num_steps' must be >= 1"),
+        ({"num_products": 0}, r"'num_products' must be >= 1"),
         ({"seed": -1}, r"'seed' must be >= 0"),
         ({"weight_decay": 0.0}, r"'weight_decay' must be > 0"),
         ({"checkpoint": "missing/run.npz"}, r"'checkpoint' must be a path in a folder that exists"),
@@ -285,7 +285,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, step):
     model, loss_fn, batch = problem("conv", num_examples=9)
     operator = HessianOperator(model, loss_fn, batch)
     estimate = estimate_spectrum(operator, 20)
-    settings = {"batch_size": 4, "num_steps": 10, "num_samples": 2}
+    settings = {"batch_size": 4, "num_products": 10, "num_samples": 2}
     path = tmp_path / "noise.npz"
     with pytest.raises(Interrupted, match="Call estimate_noise again"):
         estimate_noise(Stopping(operator, step + 1), estimate, checkpoint=path, **settings)  # one for the identity
@@ -295,7 +295,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(tmp_path, step):
     assert np.array_equal(resumed.octaves.gradient, whole.octaves.gradient)
     more = estimate_noise(operator, estimate, checkpoint=path, **{**settings, "num_samples": 3})
     assert np.array_equal(
-        more.octaves.mass, estimate_noise(operator, estimate, 4, num_samples=3, num_steps=10).octaves.mass
+        more.octaves.mass, estimate_noise(operator, estimate, 4, num_samples=3, num_products=10).octaves.mass
     )
 
 
@@ -306,15 +306,15 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
     with pytest.raises(
         ValueError, match="estimate_noise: 'checkpoint' must be of estimate_noise, got 'a checkpoint of "
     ):
-        estimate_noise(operator, estimate, 4, num_steps=10, checkpoint=path)
+        estimate_noise(operator, estimate, 4, num_products=10, checkpoint=path)
     path = tmp_path / "noise.npz"
-    estimate_noise(operator, estimate, 4, num_steps=10, checkpoint=path)
+    estimate_noise(operator, estimate, 4, num_products=10, checkpoint=path)
     with pytest.raises(ValueError, match="estimate_spectrum: 'checkpoint' must be of estimate_spectrum"):
         estimate_spectrum(operator, 10, checkpoint=path)
-    with pytest.raises(ValueError, match="'num_steps' must be 10, as in the checkpoint, got 9"):
-        estimate_noise(operator, estimate, 4, num_steps=9, checkpoint=path)
+    with pytest.raises(ValueError, match="'num_products' must be 10, as in the checkpoint, got 9"):
+        estimate_noise(operator, estimate, 4, num_products=9, checkpoint=path)
     with pytest.raises(ValueError, match="of seed 1"):
-        estimate_noise(operator, estimate, 4, num_steps=10, seed=1, checkpoint=path)
+        estimate_noise(operator, estimate, 4, num_products=10, seed=1, checkpoint=path)
 
 
 KILLED = """
@@ -333,7 +333,7 @@ class Slow:
     def __call__(self, vector): time.sleep(0.01); self.num_calls += 1; return operator(vector)
 slow = Slow()
 spectrum = Spectrum([0.01, 0.1, 1.0], [1, 1, 1])
-noise = estimate_noise(slow, spectrum, 4, num_samples=2, num_steps=20, checkpoint=sys.argv[1])
+noise = estimate_noise(slow, spectrum, 4, num_samples=2, num_products=20, checkpoint=sys.argv[1])
 print([a.tobytes().hex() for a in (noise.octaves.sigma2, noise.octaves.gradient)], noise.num_products)
 print(slow.num_calls)
 """
@@ -364,7 +364,7 @@ model, loss_fn, (x, y) = problem("conv", num_examples=7)
 mine = slice(0, 5) if dist.get_rank() == 0 else slice(5, 7)
 operator = DistributedOperator(HessianOperator(model, loss_fn, (x[mine], y[mine])))
 spectrum = Spectrum([0.01, 0.1, 1.0], [1, 1, 1])
-n = estimate_noise(operator, spectrum, 4, num_samples=2, num_steps=10, checkpoint=sys.argv[1] + "/run.npz")
+n = estimate_noise(operator, spectrum, 4, num_samples=2, num_products=10, checkpoint=sys.argv[1] + "/run.npz")
 if operator.is_main_process:
     with open(sys.argv[1] + "/out.json", "w") as file:
         json.dump([n.octaves.mass.tolist(), n.octaves.gradient.tolist(), n.num_examples], file)
@@ -379,7 +379,7 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
     mass, gradient, num_examples = json.loads((tmp_path / "out.json").read_text())
     model, loss_fn, batch = problem("conv", num_examples=7)
     operator = HessianOperator(model, loss_fn, batch)
-    single = estimate_noise(operator, ec.Spectrum([0.01, 0.1, 1.0], [1, 1, 1]), 4, num_samples=2, num_steps=10)
+    single = estimate_noise(operator, ec.Spectrum([0.01, 0.1, 1.0], [1, 1, 1]), 4, num_samples=2, num_products=10)
     assert num_examples == 7
     np.testing.assert_allclose(mass, single.octaves.mass, atol=1e-8)
     np.testing.assert_allclose(gradient, single.octaves.gradient, atol=1e-8)

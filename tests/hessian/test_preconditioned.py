@@ -269,7 +269,7 @@ def test_the_noise_and_the_start_are_measured_in_the_metric_of_the_optimizer():
         optimizer.step()
     operator = HessianOperator(model, F.cross_entropy, (x, y)).preconditioned_by(optimizer)
     estimate = estimate_spectrum(operator, 57, settle=None, progress=False)
-    noise = estimate_noise(operator, estimate, batch_size=8, num_samples=60, num_steps=57, progress=False)
+    noise = estimate_noise(operator, estimate, batch_size=8, num_samples=60, num_products=57, progress=False)
     parameters = list(model.parameters())
     gradients = torch.stack(
         [

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from tests.hessian.matrices import matrix_operator
 
-from eigencurve.hessian import estimate_spectrum
+from eigencurve.adapters.measuring import Measurement
+from eigencurve.hessian import estimate_spectrum, plan_memory
 from eigencurve.hessian.curvature import CurvatureOperator, OperatorOptions
-from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
+from eigencurve.hessian.settings import EstimateSettings
 
 
 def defaults(function):
@@ -16,9 +17,7 @@ def defaults(function):
 
 def test_the_public_function_has_the_defaults_of_the_settings():
     settings = {field.name: field.default for field in dataclasses.fields(EstimateSettings)}
-    assert defaults(estimate_spectrum) == settings
-    given = {"weight_decay", "total_steps"}  # by torch_schedule and jax_schedule themselves
-    assert set(EstimateOptions.__annotations__) == set(settings) - given
+    assert {**defaults(estimate_spectrum), "function": "estimate_spectrum"} == settings
 
 
 def test_the_operators_options_are_those_of_the_constructor():
@@ -26,16 +25,16 @@ def test_the_operators_options_are_those_of_the_constructor():
 
 
 def test_settings_are_plain_numbers_and_frozen():
-    settings = EstimateSettings(num_steps=np.int64(5), settle=np.float32(0.5))
-    assert (type(settings.num_steps), type(settings.settle)) == (int, float)
+    settings = EstimateSettings(num_products=np.int64(5), settle=np.float32(0.5))
+    assert (type(settings.num_products), type(settings.settle)) == (int, float)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        settings.num_steps = 3
+        settings.num_products = 3
 
 
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"num_steps": 0}, "'num_steps' must be >= 1"),
+        ({"num_products": 0}, "'num_products' must be >= 1"),
         ({"num_probes": 0}, "'num_probes' must be >= 1"),
         ({"seed": -1}, "'seed' must be >= 0"),
         ({"settle": 0.0}, "'settle' must be > 0"),
@@ -57,3 +56,17 @@ def test_too_small_a_budget_is_refused_by_the_estimate():
 def test_only_the_operator_and_the_steps_are_positional():
     with pytest.raises(TypeError, match="positional"):
         estimate_spectrum(matrix_operator(), 20, 1)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        lambda **given: estimate_spectrum(matrix_operator(), settle=None, progress=False, **given).plan.num_products,
+        lambda **given: plan_memory(100, **given).num_products,
+        lambda **given: Measurement(0.1, 5e-4, **given).num_products,
+    ],
+)
+def test_the_old_name_of_the_number_of_products_works_with_a_warning(measure):
+    with pytest.warns(DeprecationWarning, match="'num_steps' will go .* use 'num_products'") as warned:
+        assert measure(num_steps=7) == measure(num_products=7) == 7
+    assert warned[0].filename == __file__

@@ -58,7 +58,7 @@ def test_every_block_is_sharpened_once(run, sharpened):
     assert sorted(sharpened) == sorted(set(sharpened))
 
 
-@pytest.mark.parametrize("settings", [{"num_steps": 150, "settle": 0.2}, {"num_steps": 60, "settle": None}])
+@pytest.mark.parametrize("settings", [{"num_products": 150, "settle": 0.2}, {"num_products": 60, "settle": None}])
 def test_an_estimate_sharpens_its_final_block_once(sharpened, settings):
     estimate = estimate_spectrum(matrix_operator(), **settings)
     assert sharpened.count(estimate.num_products) == 1

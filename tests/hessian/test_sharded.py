@@ -72,8 +72,8 @@ except ValueError as error:
 else:
     raise SystemExit("the checkpoint of another loss was resumed")
 out["unused"] = estimate.num_unused
-out["noise"] = estimate_noise(operator, estimate, 4, num_steps=4).sigma2
-out["start"] = estimate_start(operator, displacement(operator.dim), estimate, num_steps=4).loss
+out["noise"] = estimate_noise(operator, estimate, 4, num_products=4).sigma2
+out["start"] = estimate_start(operator, displacement(operator.dim), estimate, num_products=4).loss
 for name, parameter in model.named_parameters():
     assert torch.equal(parameter.to_local(), before.pop(0)[0]) and parameter.grad is None, name
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=0.1)
@@ -148,8 +148,8 @@ def test_two_processes_of_a_distributed_model_agree_with_exact_products_of_the_w
     scale = np.abs(estimate.alphas[0]).max()
     assert found["unused"] == estimate.num_unused == 2 * 16
     np.testing.assert_allclose(found["spectrum"], [estimate.alphas[0], estimate.betas[0]], atol=5e-3 * scale)
-    assert found["noise"] == pytest.approx(estimate_noise(single, estimate, 4, num_steps=4).sigma2, rel=1e-2)
-    start = estimate_start(single, displacement(single.dim), estimate, num_steps=4)
+    assert found["noise"] == pytest.approx(estimate_noise(single, estimate, 4, num_products=4).sigma2, rel=1e-2)
+    start = estimate_start(single, displacement(single.dim), estimate, num_products=4)
     assert found["start"] == pytest.approx(start.loss, rel=1e-2)
     assert sorted(path.name for path in tmp_path.glob("run.npz*"))[::2] == [
         "run.npz.part-0-of-2",

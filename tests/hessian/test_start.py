@@ -61,7 +61,9 @@ def test_few_steps_keep_the_total_and_the_sharp_directions():
     eigenvalues = np.concatenate([10.0 ** source.uniform(-4, -1, 900), [1.0, 3.0, 9.0]])
     displacement = torch.from_numpy(source.standard_normal(903))
     spectrum = ec.Spectrum(eigenvalues, np.ones(903), dim=903)
-    found = estimate_start(as_operator(np.diag(eigenvalues)), displacement, spectrum, num_steps=40, weight_decay=DECAY)
+    found = estimate_start(
+        as_operator(np.diag(eigenvalues)), displacement, spectrum, num_products=40, weight_decay=DECAY
+    )
     grid = octave_grid(spectrum, DECAY, 903)
     expected = dense_errors(np.diag(eigenvalues), displacement.numpy(), grid)
     np.testing.assert_allclose(found.octaves.mass[-3:], expected[-3:], rtol=1e-6)
@@ -76,7 +78,7 @@ def test_modules_state_dicts_and_vectors_are_the_same_displacement():
     forms = [
         (start, model), (start.state_dict(), model.state_dict()), (flat(start), flat(model)), flat(start) - flat(model)
     ]  # fmt: skip
-    found = [estimate_start(operator, form, spectrum, num_steps=10).octaves.mass for form in forms]
+    found = [estimate_start(operator, form, spectrum, num_products=10).octaves.mass for form in forms]
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-10)
 
@@ -141,7 +143,7 @@ def test_a_run_without_a_displacement_starts_at_its_end():
 def test_a_finished_checkpoint_needs_no_step(tmp_path):
     model, start, operator, _ = made()
     estimate, path = estimate_spectrum(operator, 20), tmp_path / "start.npz"
-    whole = estimate_start(operator, (start, model), estimate, num_steps=10, checkpoint=path)
+    whole = estimate_start(operator, (start, model), estimate, num_products=10, checkpoint=path)
     calls = []
 
     class Counting:
@@ -152,8 +154,8 @@ def test_a_finished_checkpoint_needs_no_step(tmp_path):
             calls.append(1)
             return operator(vector)
 
-    again = estimate_start(Counting(), (start, model), estimate, num_steps=10, checkpoint=path)
+    again = estimate_start(Counting(), (start, model), estimate, num_products=10, checkpoint=path)
     assert np.array_equal(again.octaves.mass, whole.octaves.mass)
     assert len(calls) == 1  # the product that makes sure that the checkpoint belongs to the operator
     with pytest.raises(ValueError, match="a checkpoint of another problem"):
-        estimate_start(operator, flat(model), estimate, num_steps=10, checkpoint=path)
+        estimate_start(operator, flat(model), estimate, num_products=10, checkpoint=path)

@@ -138,7 +138,7 @@ def test_embeddings_of_absent_words_are_unused(words, tmp_path):
 
 def test_the_noise_of_unused_parameters_is_zero(words):
     found = estimate_spectrum(words, 40, settle=None, progress=False)
-    noise = estimate_noise(words, found, batch_size=4, num_steps=20)
+    noise = estimate_noise(words, found, batch_size=4, num_products=20)
     assert np.isfinite(noise.sigma2)
     assert noise.sigma2 > 0
 

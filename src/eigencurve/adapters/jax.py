@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any
 
 from eigencurve import _check
+from eigencurve._moved import renamed
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.units import Steps, whole_steps
 
@@ -19,7 +20,7 @@ try:
     from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of, warn_if_unsettled
     from eigencurve.hessian.matvec import DTYPES, MatvecOperator
     from eigencurve.hessian.preconditioned import PreconditionedOperator
-    from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
+    from eigencurve.hessian.settings import EstimateSettings
 except ImportError as error:
     need = "JAX (for products) and PyTorch (for Lanczos)"
     raise ImportError(f"eigencurve.adapters.jax needs {need}: pip install eigencurve[jax]") from error
@@ -150,6 +151,7 @@ def preconditioned_by(
     )
 
 
+@renamed(num_steps="num_products")
 def jax_schedule(
     loss: Callable[[Any, Any], jax.Array],
     params: Any,
@@ -160,7 +162,7 @@ def jax_schedule(
     weight_decay: float,
     min_lr: float | None = None,
     beta: float = 2.0,
-    **options: Unpack[EstimateOptions],
+    **options: Any,
 ) -> tuple[Eigencurve, SpectrumEstimate]:
     """Measure the spectrum of a JAX loss and return its Eigencurve schedule.
 
@@ -173,7 +175,7 @@ def jax_schedule(
         weight_decay: Weight decay of its optimizer, positive.
         min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
-        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_products``, ``num_probes``, ``seed``,
             ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
 
     Returns:

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from eigencurve import _check
+from eigencurve._moved import renamed
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import join, warmup
@@ -36,6 +37,7 @@ STATE_NAMES = {"step", "eigenvalues", "weights", "dim"}
 EARLY_SHARE = 0.1  # of the epochs, before the measurement
 
 
+@renamed(num_steps="num_products")
 @dataclass(frozen=True)
 class Measurement:
     """When and how to measure a model's spectrum during training, and which schedule to make from it.
@@ -60,10 +62,10 @@ class Measurement:
         num_batches: Number of batches of the training set to measure on, per process.
         batches: Batches to measure on instead, such as a list or a DataLoader.
         microbatch: Maximum number of rows in memory at a time.
-        num_steps: Maximum number of Lanczos steps; see :func:`eigencurve.hessian.estimate_spectrum`.
+        num_products: Maximum number of Lanczos steps; see :func:`eigencurve.hessian.estimate_spectrum`.
         num_probes: Number of random directions to average.
         seed: Seed of the batches and the probes.
-        settle: Stop once the schedule has moved by less than this. None always takes ``num_steps`` steps.
+        settle: Stop once the schedule has moved by less than this. None always takes ``num_products`` steps.
         memory_budget: Upper limit in bytes for all vectors together.
     """
 
@@ -77,7 +79,7 @@ class Measurement:
     num_batches: int = 4
     batches: Any = None
     microbatch: int | None = None
-    num_steps: int = 100
+    num_products: int = 100
     num_probes: int = 1
     seed: int = 0
     settle: float | None = 0.02
@@ -94,7 +96,7 @@ class Measurement:
     def settings(self, total_steps: int) -> EstimateSettings:
         """Settings of the estimate, for a run of ``total_steps``."""
         return EstimateSettings(
-            num_steps=self.num_steps, num_probes=self.num_probes, seed=self.seed, settle=self.settle,
+            num_products=self.num_products, num_probes=self.num_probes, seed=self.seed, settle=self.settle,
             weight_decay=self.weight_decay, total_steps=total_steps, memory_budget=self.memory_budget, progress=False,
         )  # fmt: skip
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any
 
 from eigencurve import _check
+from eigencurve._moved import renamed
 from eigencurve.adapters.groups import Schedules, first_schedule, joined_ratio, ratios_of, schedules_of
 from eigencurve.adapters.reading import RateReader
 from eigencurve.adapters.scheduler_state import checked_state, saved_schedules
@@ -26,7 +27,7 @@ except ImportError as error:
 
 from eigencurve.hessian.estimate import SpectrumEstimate, run_estimate, schedule_of, warn_if_unsettled
 from eigencurve.hessian.operator import HessianOperator
-from eigencurve.hessian.settings import EstimateOptions, EstimateSettings
+from eigencurve.hessian.settings import EstimateSettings
 
 ON_RESUME = ("refuse", "extend", "adopt")
 
@@ -293,6 +294,7 @@ class ScheduleLR(LRScheduler):
                 group["weight_decay"] = decay * (f(step) / f.lr)
 
 
+@renamed(num_steps="num_products")
 def torch_schedule(
     model: torch.nn.Module,
     loss_fn: Callable[[Any, Any], torch.Tensor],
@@ -304,7 +306,7 @@ def torch_schedule(
     min_lr: float | None = None,
     beta: float = 2.0,
     microbatch: int | None = None,
-    **options: Unpack[EstimateOptions],
+    **options: Any,
 ) -> tuple[Eigencurve, SpectrumEstimate]:
     """Measure the spectrum of a PyTorch model and return its Eigencurve schedule.
 
@@ -318,7 +320,7 @@ def torch_schedule(
         min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
         microbatch: Maximum number of examples in memory at a time.
-        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_steps``, ``num_probes``, ``seed``,
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_products``, ``num_probes``, ``seed``,
             ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
 
     Returns:

@@ -233,7 +233,7 @@ class CheckpointFile:
             "part_hashes": np.array([*self.identity.parts.values()], dtype=np.str_),
             "number_names": np.array([*self.identity.numbers], dtype=np.str_),
             "numbers": np.array([*self.identity.numbers.values()]),
-            "num_steps": np.int64(run.plan.num_steps), "num_rows": np.int64(run.plan.num_rows),
+            "num_steps": np.int64(run.plan.num_products), "num_rows": np.int64(run.plan.num_rows),
             "lengths": np.array([len(done.alphas) for done in finished], dtype=np.int64),
             "exact": np.array([done.exact for done in finished], dtype=np.int64),
             "distinct": np.array([done.num_distinct for done in finished], dtype=np.int64),

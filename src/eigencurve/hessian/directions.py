@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import CHANGE
 from eigencurve.hessian.progress import progress_bar
+from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.hessian.space import space_of
 from eigencurve.spectrum.octaves import OctaveGrid, octave_grid
@@ -28,33 +28,6 @@ from eigencurve.spectrum.spectrum import Spectrum
 Start = Callable[[], Tensor]
 # Weight decay of a spectrum without a record, as in `estimate_spectrum`.
 USUAL_DECAY = 5e-4
-
-
-@dataclass(frozen=True)
-class DirectionSettings:
-    """Settings of the Lanczos runs from given vectors, checked when they are made.
-
-    Attributes:
-        function: Name of the function that the user called, for messages and checkpoints.
-        num_steps: Number of Lanczos steps per vector (upper limit).
-        seed: Seed of the vectors.
-        memory_budget: Upper limit in bytes for all vectors of a run.
-        checkpoint: File to save to, and to resume from.
-        progress: Whether to show a progress bar on a terminal.
-    """
-
-    function: str
-    num_steps: int
-    seed: int
-    memory_budget: int | None
-    checkpoint: str | os.PathLike[str] | None
-    progress: bool
-
-    def __post_init__(self) -> None:
-        for name, minimum in (("num_steps", 1), ("seed", 0)):
-            object.__setattr__(self, name, _check.whole(self.function, name, getattr(self, name), minimum))
-        if self.checkpoint is not None and not Path(self.checkpoint).parent.is_dir():
-            _check.refuse(self.function, "checkpoint", "a path in a folder that exists", str(self.checkpoint))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +66,7 @@ class DirectionMeasure:
 def measure_directions(
     operator: LanczosOperator,
     starts: Sequence[Start],
-    settings: DirectionSettings,
-    weight_decay: float,
+    settings: EstimateSettings,
     mark: str = "",
     examples: LanczosOperator | None = None,
 ) -> list[DirectionMeasure]:
@@ -104,16 +76,15 @@ def measure_directions(
         operator: Operator of H.
         starts: Functions that return the vectors. Each is called once, also for runs that a checkpoint has finished;
             the first is called once more if there is a checkpoint, which holds numbers of that vector.
-        settings: Settings of the runs.
-        weight_decay: Value of |λ| below which it does not matter how the mass is distributed.
+        settings: Settings of the runs. Below ``weight_decay``, it does not matter how the mass is distributed over |λ|.
         mark: Text that identifies the vectors in a checkpoint, in addition to the operator and the seed.
         examples: Another operator that the vectors are made from.
     """
-    settling = Settling(weight_decay, 1, operator.dtype)
+    settling = Settling(settings.weight_decay, 1, operator.dtype)
     shown = settings.progress and operator.is_main_process
     with reserved(settings.checkpoint, settings.function, operator.is_main_process):
         loop = _DirectionLoop(operator, settings, _checkpoint_file(operator, settings, starts[0], mark, examples))
-        with progress_bar(shown, loop.plan.num_steps * len(starts), str(loop.plan)) as advance:
+        with progress_bar(shown, loop.plan.num_products * len(starts), str(loop.plan)) as advance:
             runs = [loop.run(index, start, advance) for index, start in enumerate(starts)]
     return [_measure(square, run, settling) for square, run in runs]
 
@@ -140,7 +111,7 @@ def grid_of(
 
 
 def _checkpoint_file(
-    operator: LanczosOperator, settings: DirectionSettings, first: Start, mark: str, examples: LanczosOperator | None
+    operator: LanczosOperator, settings: EstimateSettings, first: Start, mark: str, examples: LanczosOperator | None
 ) -> CheckpointFile | None:
     """The checkpoint of the runs, if the settings have one; ``first`` is the first vector."""
     if settings.checkpoint is None:
@@ -153,7 +124,7 @@ def _checkpoint_file(
 class _DirectionLoop:
     """The loop over vectors and their Lanczos steps, with its checkpoints."""
 
-    def __init__(self, operator: LanczosOperator, settings: DirectionSettings, file: CheckpointFile | None) -> None:
+    def __init__(self, operator: LanczosOperator, settings: EstimateSettings, file: CheckpointFile | None) -> None:
         self.operator, self.settings, self.space = operator, settings, space_of(operator)
         self.file = file
         self.saved: SavedRun | None = None if file is None else file.load()
@@ -198,13 +169,13 @@ class _DirectionLoop:
 
     def _plan(self) -> MemoryPlan:
         """The memory plan that all processes share; a resumed run must have the steps and rows that it started with."""
-        function, operator, num_steps = self.settings.function, self.operator, self.settings.num_steps
+        function, operator, num_products = self.settings.function, self.operator, self.settings.num_products
         budget = self.settings.memory_budget
-        plan = plan_memory(self.space.size, min(num_steps, operator.dim), budget, operator.dtype, operator.device)
+        plan = plan_memory(self.space.size, min(num_products, operator.dim), budget, operator.dtype, operator.device)
         rows = operator.min_over_processes(plan.num_rows)
         if self.saved is not None:
-            if self.saved.num_steps != plan.num_steps:
-                _check.refuse(function, "num_steps", f"{self.saved.num_steps}, as in the checkpoint", num_steps)
+            if self.saved.num_steps != plan.num_products:
+                _check.refuse(function, "num_products", f"{self.saved.num_steps}, as in the checkpoint", num_products)
             rows = self.saved.num_rows
         plan = dataclasses.replace(plan, num_rows=rows)
         if plan.num_bytes > plan.budget_bytes:
@@ -217,7 +188,9 @@ class _DirectionLoop:
         # Several processes stop at different steps, so they keep the last state that all of them saved.
         if self.output is not None and not run.is_changing and run.basis.num_used and not self.space.is_shared:
             self.output.save(self.finished, run)
-        progress = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of vector {len(self.finished) + 1}"
+        progress = (
+            f"stopped after {len(run.alphas)} of {self.plan.num_products} steps of vector {len(self.finished) + 1}"
+        )
         return Interrupted(self.settings.function, progress, None if self.file is None else self.file.path)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
+from eigencurve._moved import renamed
 from eigencurve.hessian.checkpoint import CheckpointFile, SavedRun, reserved
 from eigencurve.hessian.identity import identity_of
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, make_run, renew_operator
@@ -24,7 +25,7 @@ from eigencurve.hessian.memory import WORK_VECTORS, MemoryPlan, plan_memory
 from eigencurve.hessian.octaves import octave_shares
 from eigencurve.hessian.probe_error import distance_between, probe_error
 from eigencurve.hessian.progress import Advance, progress_bar
-from eigencurve.hessian.settings import FUNCTION, EstimateSettings, seed_of
+from eigencurve.hessian.settings import EstimateSettings, seed_of
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.hessian.space import space_of
 from eigencurve.schedules.eigencurve import Eigencurve, eigencurve
@@ -32,6 +33,8 @@ from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.measurement import MeasurementRecord
 from eigencurve.spectrum.quadrature import Sharpened, gauss_quadrature
 from eigencurve.spectrum.spectrum import Spectrum, prepare
+
+FUNCTION = "estimate_spectrum"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -93,9 +96,10 @@ class SpectrumEstimate(MeasurementRecord):
         return MeasurementRecord(**{**shared, "made_by": made_by})
 
 
+@renamed(num_steps="num_products")
 def estimate_spectrum(
     operator: LanczosOperator | Matrix,
-    num_steps: int = 250,
+    num_products: int = 250,
     *,
     num_probes: int = 1,
     seed: int = 0,
@@ -118,13 +122,13 @@ def estimate_spectrum(
             :func:`eigencurve.adapters.jax.hessian_operator` of a JAX loss, a :class:`MatvecOperator` of any other
             function, one of these preconditioned by an optimizer (:class:`PreconditionedOperator`), or a symmetric
             matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
-        num_steps: Maximum number of Lanczos steps per probe.
+        num_products: Maximum number of products, or Lanczos steps, per probe.
         num_probes: Number of random directions to average. In d dimensions, one probe has a relative error of
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
         seed: Seed of the probes. The same seed gives the same result.
         settle: Stop once the schedule has moved by less than this over the last quarter of the steps, measured as the
-            largest |ln f'/f|. None always takes ``num_steps`` steps. This is the error along one probe; ``across`` of
-            the result is the error across probes, which more probes reduce and more steps usually do not.
+            largest |ln f'/f|. None always takes ``num_products`` steps. This is the error along one probe. The error
+            across probes is ``across`` of the result; more probes reduce it, more steps usually do not.
         weight_decay: Weight decay of the run that the schedule is for.
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
@@ -143,7 +147,7 @@ def estimate_spectrum(
     References: Ghorbani, Krishnan and Xiao, ICML 2019; Ubaru, Chen and Saad, SIAM J. Matrix Anal. Appl. 38 (2017).
     """
     settings = EstimateSettings(
-        num_steps=num_steps, num_probes=num_probes, seed=seed, settle=settle, weight_decay=weight_decay,
+        num_products=num_products, num_probes=num_probes, seed=seed, settle=settle, weight_decay=weight_decay,
         total_steps=total_steps, memory_budget=memory_budget, checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     return run_estimate(as_operator(operator), settings)
@@ -156,7 +160,7 @@ def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> Spect
     with reserved(settings.checkpoint, FUNCTION, operator.is_main_process):
         loop = _ProbeLoop(operator, settings)
         shown = settings.progress and operator.is_main_process
-        with progress_bar(shown, loop.plan.num_steps * settings.num_probes, str(loop.plan)) as advance:
+        with progress_bar(shown, loop.plan.num_products * settings.num_probes, str(loop.plan)) as advance:
             runs = loop.run(advance)
             estimate = _summary(runs, loop, time.monotonic() - started)
             advance(estimate.num_products, lambda: _note(estimate.moved, estimate.across))
@@ -171,7 +175,7 @@ def schedule_of(estimate: SpectrumEstimate, lr: float, min_lr: float | None = No
 def warn_if_unsettled(caller: str, estimate: SpectrumEstimate) -> None:
     """Warn the user of ``caller``, a public function, if the estimate behind its schedule has not settled."""
     if estimate.doubt:
-        warnings.warn(f"{caller}: {estimate.doubt} Pass a larger 'num_steps'.", stacklevel=3)
+        warnings.warn(f"{caller}: {estimate.doubt} Pass a larger 'num_products'.", stacklevel=3)
 
 
 class _ProbeLoop:
@@ -192,7 +196,7 @@ class _ProbeLoop:
         )
         self.settling.num_unused = 0 if self.saved is None else self.saved.num_unused
         done = [] if self.saved is None else self.saved.finished
-        self.finished = [shortened(run, self.plan.num_steps, operator.dtype) for run in done]
+        self.finished = [shortened(run, self.plan.num_products, operator.dtype) for run in done]
         self.reason, self.moved = "num_steps", float("inf")
 
     def run(self, advance: Advance) -> list[LanczosRun]:
@@ -211,14 +215,14 @@ class _ProbeLoop:
     @property
     def _step_limit(self) -> int:
         """The most steps of the next probe: the first one decides for the others."""
-        return len(self.finished[0].alphas) if self.finished else self.plan.num_steps
+        return len(self.finished[0].alphas) if self.finished else self.plan.num_products
 
     def _require_enough_steps(self, run: LanczosRun) -> None:
         stops = self._decide(run.alphas, run.betas, run.exact)
-        if not stops and len(run.alphas) < self.plan.num_steps:
+        if not stops and len(run.alphas) < self.plan.num_products:
             need = f"<= {len(run.alphas)}, the number of steps of the finished probes in the checkpoint"
-            remedy = "Finished probes cannot take more steps: lower 'num_steps', or start again with another path."
-            _check.refuse(FUNCTION, "num_steps", need, self.plan.num_steps, remedy)
+            remedy = "Finished probes cannot take more steps: lower 'num_products', or start again with another path."
+            _check.refuse(FUNCTION, "num_products", need, self.plan.num_products, remedy)
 
     def _begin(self, probe: int) -> Recurrence:
         recurrence = Recurrence(self.operator, self.plan)
@@ -234,7 +238,7 @@ class _ProbeLoop:
 
     def _run_probe(self, run: Recurrence, advance: Advance) -> None:
         first, limit = not self.finished, self._step_limit
-        compared = {*self.settling.step_counts(self.plan.num_steps), limit}
+        compared = {*self.settling.step_counts(self.plan.num_products), limit}
         done = sum(len(other.alphas) for other in self.finished)
         num_before = len(run.alphas)
         while True:
@@ -277,7 +281,7 @@ class _ProbeLoop:
         if exact:
             self.reason, self.moved = "exact", 0.0
             return True
-        if limit is None and len(alphas) < self.plan.num_steps:
+        if limit is None and len(alphas) < self.plan.num_products:
             return False
         self.moved = self.settling.moved(alphas, betas)
         settled = limit is not None and self.moved < limit
@@ -295,7 +299,9 @@ class _ProbeLoop:
         # Several processes stop at different steps, so they keep the last state that all of them saved.
         if self.output is not None and not run.is_changing and not run.space.is_shared:
             self.output.save(self.finished, run)
-        progress = f"stopped after {len(run.alphas)} of {self.plan.num_steps} steps of probe {len(self.finished) + 1}"
+        progress = (
+            f"stopped after {len(run.alphas)} of {self.plan.num_products} steps of probe {len(self.finished) + 1}"
+        )
         return Interrupted(FUNCTION, progress, None if self.file is None else self.file.path)
 
 
@@ -378,7 +384,7 @@ def _has_steps_of(saved: SavedRun, probe: int) -> bool:
 
 def _shared_plan(operator: LanczosOperator, settings: EstimateSettings, saved: SavedRun | None) -> MemoryPlan:
     """The memory plan that all processes share; a resumed run keeps the plan that it started with."""
-    num_steps = min(settings.num_steps, operator.dim)
+    num_steps = min(settings.num_products, operator.dim)
     size = space_of(operator).size
     plan = plan_memory(size, num_steps, settings.memory_budget, operator.dtype, operator.device)
     rows = operator.min_over_processes(plan.num_rows)

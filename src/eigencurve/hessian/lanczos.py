@@ -12,6 +12,7 @@ from torch import Tensor
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
+from eigencurve._moved import renamed
 from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.space import space_of
@@ -182,7 +183,7 @@ class Recurrence:
         self.betas.append(beta)
         size = max(abs(a) + 2 * b for a, b in zip(self.alphas, [*self.betas[:-1], 0.0], strict=True))
         self.exact = beta <= BREAKDOWN_ROUNDINGS * torch.finfo(self.operator.dtype).eps * size
-        if not self.exact and len(self.alphas) < self.plan.num_steps:
+        if not self.exact and len(self.alphas) < self.plan.num_products:
             if self.basis.is_full:
                 self.basis.lock(np.array(self.alphas), np.array(self.betas))
             self.basis.append(residual, beta)
@@ -194,14 +195,14 @@ class Recurrence:
         vector.
         """
         ended = self.basis.coordinates.shape[1] == len(self.alphas)
-        if ended and not self.exact and len(self.alphas) < self.plan.num_steps:
+        if ended and not self.exact and len(self.alphas) < self.plan.num_products:
             self.alphas.pop()
             self.betas.pop()
 
     @property
     def is_done(self) -> bool:
         """Whether the run is exact or has used all its steps."""
-        return self.exact or len(self.alphas) >= self.plan.num_steps
+        return self.exact or len(self.alphas) >= self.plan.num_products
 
     def result(self) -> LanczosRun:
         """The run so far."""
@@ -281,7 +282,8 @@ def _copies(nodes: Array, residuals: Array, dtype: torch.dtype) -> BoolArray:
     return close
 
 
-def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budget: int | None = None) -> LanczosRun:
+@renamed(num_steps="num_products")
+def lanczos(operator: LinearOperator, start: Tensor, num_products: int, memory_budget: int | None = None) -> LanczosRun:
     r"""Run Lanczos from a start vector v, such as a random probe or a gradient.
 
     The Gauss rule of the result (:func:`eigencurve.spectrum.quadrature.gauss_quadrature`) matches the moments
@@ -291,13 +293,13 @@ def lanczos(operator: LinearOperator, start: Tensor, num_steps: int, memory_budg
     Args:
         operator: Symmetric operator.
         start: Start vector of ``operator.dim`` numbers, not zero.
-        num_steps: Maximum number of steps m; the run ends earlier if the Krylov space is exhausted.
+        num_products: Maximum number of steps m; the run ends earlier if the Krylov space is exhausted.
         memory_budget: Upper limit in bytes for all vectors of the run; see :func:`plan_memory`.
 
     Raises:
         ValueError: If the start vector is zero, not finite or of the wrong length, or if the budget is too small.
     """
-    steps = min(_check.whole("lanczos", "num_steps", num_steps, minimum=1), operator.dim)
+    steps = min(_check.whole("lanczos", "num_products", num_products, minimum=1), operator.dim)
     renew_operator(operator)
     space = space_of(operator)
     if start.shape != (space.size,) or start.dtype != operator.dtype:

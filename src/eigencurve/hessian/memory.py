@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from eigencurve import _check
+from eigencurve._moved import renamed
 
 # In addition to the rows of the basis: the product, and its parts before they are joined.
 WORK_VECTORS = 2
@@ -23,25 +25,31 @@ class MemoryPlan:
     """Vectors that a Lanczos run keeps in memory; ``print`` shows a one-line summary.
 
     Attributes:
-        num_steps: Maximum number of steps.
-        num_rows: Number of basis vectors kept at a time. If it equals ``num_steps``, the whole basis is kept and every
-            product yields a node of the quadrature. If it is smaller, converged Ritz vectors replace the basis after
-            ``num_rows`` steps.
+        num_products: Maximum number of steps, of one product each.
+        num_rows: Number of basis vectors kept at a time. If it equals ``num_products``, the whole basis is kept and
+            every product yields a node of the quadrature. If it is smaller, converged Ritz vectors replace the basis
+            after ``num_rows`` steps.
         vector_bytes: Size in bytes of one vector with as many numbers as there are parameters.
         budget_bytes: Upper limit in bytes for all vectors.
         device: Device of the rows.
     """
 
-    num_steps: int
+    num_products: int
     num_rows: int
     vector_bytes: int
     budget_bytes: int
     device: torch.device
 
     @property
+    def num_steps(self) -> int:
+        """Old name of ``num_products``."""
+        warnings.warn("'num_steps' will go in the next version: use 'num_products'.", DeprecationWarning, stacklevel=2)
+        return self.num_products
+
+    @property
     def mode(self) -> str:
         """``"full"`` if the whole basis is kept, otherwise ``"locked"``."""
-        return "full" if self.num_rows >= self.num_steps else "locked"
+        return "full" if self.num_rows >= self.num_products else "locked"
 
     @property
     def num_bytes(self) -> int:
@@ -51,14 +59,15 @@ class MemoryPlan:
     def __str__(self) -> str:
         kept = "the whole basis" if self.mode == "full" else "converged Ritz vectors and the last steps"
         return (
-            f"{self.num_steps} steps, keeping {kept}: {self.num_rows + WORK_VECTORS} vectors of "
+            f"{self.num_products} steps, keeping {kept}: {self.num_rows + WORK_VECTORS} vectors of "
             f"{_size(self.vector_bytes)}, {_size(self.num_bytes)} of the allowed {_size(self.budget_bytes)}"
         )
 
 
+@renamed(num_steps="num_products")
 def plan_memory(
     dim: int,
-    num_steps: int,
+    num_products: int,
     memory_budget: int | None = None,
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
@@ -67,7 +76,7 @@ def plan_memory(
 
     Args:
         dim: Number of parameters.
-        num_steps: Maximum number of Lanczos steps.
+        num_products: Maximum number of Lanczos steps.
         memory_budget: Upper limit in bytes for all vectors of the run. None allows a quarter of the free memory of the
             model's device. If the whole basis does not fit there and the host has room for more of it, the basis is
             kept on the host.
@@ -77,9 +86,9 @@ def plan_memory(
     Raises:
         ValueError: If the budget is below the four vectors that the recurrence needs.
 
-    >>> plan_memory(dim=1000, num_steps=150, memory_budget=40 * 4000).num_rows
+    >>> plan_memory(dim=1000, num_products=150, memory_budget=40 * 4000).num_rows
     38
-    >>> print(plan_memory(dim=1000, num_steps=20, memory_budget=40 * 4000))
+    >>> print(plan_memory(dim=1000, num_products=20, memory_budget=40 * 4000))
     20 steps, keeping the whole basis: 22 vectors of 4.0 kB, 88.0 kB of the allowed 160.0 kB
     """
     size = dim * torch.empty((), dtype=dtype).element_size()
@@ -88,11 +97,11 @@ def plan_memory(
     if memory_budget is not None:
         budget = _check.whole("plan_memory", "memory_budget", memory_budget, minimum=0)
         free = free_bytes(here)
-        return _plan(num_steps, size, budget, here if here == host or budget <= free else host)
-    plan = _plan(num_steps, size, free_bytes(here) // FREE_PARTS, here, strict=here == host)
+        return _plan(num_products, size, budget, here if here == host or budget <= free else host)
+    plan = _plan(num_products, size, free_bytes(here) // FREE_PARTS, here, strict=here == host)
     if plan.mode == "full" or here == host:
         return plan
-    other = _plan(num_steps, size, free_bytes(host) // FREE_PARTS, host)
+    other = _plan(num_products, size, free_bytes(host) // FREE_PARTS, host)
     return other if other.num_rows > plan.num_rows else plan
 
 
@@ -118,13 +127,13 @@ def _group_limit(otherwise: int) -> int:
     return max(limit - used, 0)
 
 
-def _plan(num_steps: int, size: int, budget: int, device: torch.device, strict: bool = True) -> MemoryPlan:
-    rows = min(num_steps, budget // size - WORK_VECTORS)
-    if strict and rows < min(MIN_ROWS, num_steps):
+def _plan(num_products: int, size: int, budget: int, device: torch.device, strict: bool = True) -> MemoryPlan:
+    rows = min(num_products, budget // size - WORK_VECTORS)
+    if strict and rows < min(MIN_ROWS, num_products):
         need = (MIN_ROWS + WORK_VECTORS) * size
         remedy = f"Lanczos needs at least {MIN_ROWS + WORK_VECTORS} vectors of {_size(size)}."
         _check.refuse("plan_memory", "memory_budget", f">= {need}", budget, remedy)
-    return MemoryPlan(num_steps, rows, size, budget, device)
+    return MemoryPlan(num_products, rows, size, budget, device)
 
 
 def _size(num_bytes: int) -> str:

@@ -12,12 +12,13 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
+from eigencurve._moved import renamed
 from eigencurve.hessian.curvature import CurvatureOperator
-from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, Start, grid_of, measure_directions
+from eigencurve.hessian.directions import DirectionMeasure, Start, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
-from eigencurve.hessian.settings import seed_of
+from eigencurve.hessian.settings import EstimateSettings, seed_of
 from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
 from eigencurve.spectrum.octaves import OctaveGrid
 from eigencurve.spectrum.spectrum import Spectrum
@@ -29,13 +30,14 @@ PRIOR = 2.0
 ENOUGH_SIGNAL = 0.5
 
 
+@renamed(num_steps="num_products")
 def estimate_noise(
     operator: LanczosOperator,
     spectrum: Spectrum | SpectrumEstimate,
     batch_size: int,
     *,
     num_samples: int = 1,
-    num_steps: int = 60,
+    num_products: int = 60,
     seed: int = 0,
     weight_decay: float | None = None,
     examples: CurvatureOperator | None = None,
@@ -71,7 +73,7 @@ def estimate_noise(
             eigenvalues are exact in both.
         batch_size: Number of examples B in a batch of the training run.
         num_samples: Number of sign vectors to average.
-        num_steps: Number of Lanczos steps per vector (upper limit).
+        num_products: Number of Lanczos steps per vector (upper limit).
         seed: Seed of the signs.
         weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
             for a Spectrum.
@@ -93,13 +95,16 @@ def estimate_noise(
     started = time.monotonic()
     size = _check.whole(FUNCTION, "batch_size", batch_size, minimum=1)
     count = _check.whole(FUNCTION, "num_samples", num_samples, minimum=1)
-    settings = DirectionSettings(FUNCTION, num_steps, seed, memory_budget, checkpoint, progress)
     grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
+    settings = EstimateSettings(
+        num_products, seed=seed, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
+        progress=progress, function=FUNCTION,
+    )  # fmt: skip
     gradients = ExampleGradients(FUNCTION, operator, examples)
     gradients.require_independent()
     samples = [partial(gradients.sample, seed_of(settings.seed, index)) for index in range(count)]
     starts: list[Start] = [lambda: gradients.mean, *samples]
-    mean, *measures = measure_directions(operator, starts, settings, grid.weight_decay, examples=examples)
+    mean, *measures = measure_directions(operator, starts, settings, examples=examples)
     return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
 
 

@@ -14,12 +14,14 @@ from torch import Tensor, nn
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
+from eigencurve._moved import renamed
 from eigencurve.hessian.batches import tensor_bytes
-from eigencurve.hessian.directions import DirectionMeasure, DirectionSettings, grid_of, measure_directions
+from eigencurve.hessian.directions import DirectionMeasure, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients, gradient_source
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.octaves import CHANGE
+from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.space import own_part, space_of
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.octaves import OctaveGrid
@@ -30,12 +32,13 @@ from eigencurve.spectrum.start import OctaveStart, StartEstimate
 Point = Tensor | Mapping[str, Tensor] | nn.Module
 
 
+@renamed(num_steps="num_products")
 def estimate_start(
     operator: LanczosOperator,
     displacement: Tensor | Sequence[Point],
     spectrum: Spectrum | SpectrumEstimate,
     *,
-    num_steps: int = 60,
+    num_products: int = 60,
     weight_decay: float | None = None,
     memory_budget: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -55,7 +58,7 @@ def estimate_start(
         operator: Operator of H at the end of the earlier run.
         displacement: The flat vector Δ, or a pair (start, end) of state dicts, modules or flat vectors.
         spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`.
-        num_steps: Number of Lanczos steps (upper limit).
+        num_products: Number of Lanczos steps (upper limit).
         weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
             for a Spectrum.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
@@ -66,22 +69,26 @@ def estimate_start(
         ValueError: If an argument is invalid, or if a parameter of the operator is missing from a state dict.
     """
     function, started = "estimate_start", time.monotonic()
-    settings = DirectionSettings(function, num_steps, 0, memory_budget, checkpoint, progress)
     grid, _ = grid_of(function, operator, spectrum, weight_decay)
+    settings = EstimateSettings(
+        num_products, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
+        progress=progress, function=function,
+    )  # fmt: skip
     vector = _difference(function, operator, displacement)
     vector = _moved(operator, vector)
     mark = hashlib.sha256(tensor_bytes(vector)).hexdigest()
-    (measure,) = measure_directions(operator, [lambda: vector], settings, grid.weight_decay, mark)
+    (measure,) = measure_directions(operator, [lambda: vector], settings, mark)
     mass, before = (_errors(grid, *part) for part in ((measure.points, measure.masses), measure.earlier))
     return _estimate(grid, mass, CHANGE * np.abs(mass - before), "displacement", measure, started)
 
 
+@renamed(num_steps="num_products")
 def start_from_gradient(
     operator: LanczosOperator,
     noise: NoiseEstimate,
     spectrum: Spectrum | SpectrumEstimate,
     *,
-    num_steps: int = 60,
+    num_products: int = 60,
     memory_budget: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
@@ -100,7 +107,7 @@ def start_from_gradient(
         operator: Operator of H at the start.
         noise: Noise of the same operator, from :func:`estimate_noise`.
         spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`.
-        num_steps: Number of Lanczos steps (upper limit).
+        num_products: Number of Lanczos steps (upper limit).
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds, and to resume from.
         progress: Whether to show a progress bar on a terminal.
@@ -112,13 +119,16 @@ def start_from_gradient(
     function, started = "start_from_gradient", time.monotonic()
     if not isinstance(noise, NoiseEstimate):
         _check.wrong_type(function, "noise", "a NoiseEstimate", noise)
-    settings = DirectionSettings(function, num_steps, 0, memory_budget, checkpoint, progress)
     grid, _ = grid_of(function, operator, spectrum, noise.weight_decay)
+    settings = EstimateSettings(
+        num_products, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
+        progress=progress, function=function,
+    )  # fmt: skip
     if not np.array_equal(grid.lower, noise.octaves.lower):
         _check.refuse(function, "noise", "measured with the same spectrum", "another one")
     gradients = ExampleGradients(function, operator)
     vector = gradients.mean + grid.weight_decay * _moved(operator, gradients.source.parameter_vector())
-    (measure,) = measure_directions(operator, [lambda: vector], settings, grid.weight_decay)
+    (measure,) = measure_directions(operator, [lambda: vector], settings)
     found, before = (_inverse(grid, *part) for part in ((measure.points, measure.masses), measure.earlier))
     left = found - grid.num_eigenvalues * noise.octaves.sigma2 * noise.batch_size / noise.num_examples
     scale = grid.num_eigenvalues / grid.eigenvalue_sum

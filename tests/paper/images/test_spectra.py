@@ -98,9 +98,9 @@ def test_it_is_the_plan_for_what_was_measured():
     spectrum = estimate_on(model, images, CHOSEN, 3, None).spectrum
     (found,) = recommendation_experiment(images, spectrum).run([Run(CHOSEN, 3)])
     operator = operator_on(model, images, CHOSEN)
-    noise = estimate_noise(operator, spectrum, 16, num_steps=8, seed=3, progress=False)
+    noise = estimate_noise(operator, spectrum, 16, num_products=8, seed=3, progress=False)
     begin = build("resnet18", 10, 16, seed=3)
-    start = estimate_start(operator, (begin, model), spectrum, num_steps=8, progress=False)
+    start = estimate_start(operator, (begin, model), spectrum, num_products=8, progress=False)
     assert found.metrics == {"sigma2": pytest.approx(noise.sigma2)}
     for momentum in (0.0, 0.9):
         planned = ec.plan(

@@ -91,7 +91,7 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
     assert (noise.batch_size, noise.num_examples, noise.num_samples) == (128, 200, 4)
     with pytest.warns(UserWarning, match="has not settled"):
         spectrum = ec.load_spectrum(path)
-    wanted = estimate_noise(few, spectrum, 128, examples=many, num_samples=4, num_steps=20, progress=False)
+    wanted = estimate_noise(few, spectrum, 128, examples=many, num_samples=4, num_products=20, progress=False)
     assert noise.trace == pytest.approx(wanted.trace)
     assert (record.seconds, noise.seconds) == (0, 0)
     assert "products, 4 sign vectors" in str(noise)
