@@ -3,10 +3,10 @@ import pytest
 pytest.importorskip("torch")
 
 from eigencurve import rates
-from eigencurve.adapters import range_curve, range_test
+from eigencurve.adapters import range_test
 
 
-def test_the_range_test_is_there():
-    assert rates.range_test is range_test.range_test
-    assert rates.RangeTest is range_curve.RangeTest
-    assert set(rates.__all__) == {"RangeTest", "range_test"}
+@pytest.mark.parametrize("name", ["RangeTest", "range_test"])
+def test_the_old_place_names_the_new_one(name):
+    with pytest.warns(DeprecationWarning, match=f"use eigencurve.adapters.range_test.{name}"):
+        assert getattr(rates, name) is getattr(range_test, name)

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 import eigencurve as ec
+from eigencurve._check import ArgumentError
 from eigencurve.adapters import keras as adapter
 from eigencurve.adapters.keras import CheckLength, KerasSchedule, cooldown, extend
 
@@ -261,7 +262,7 @@ def doctests():
 
 
 def refused(case):
-    """Type and text of the error that a bad call raises."""
+    """Type, function and argument of the error that a bad call raises."""
     f, g = ec.cosine(10, 0.5), ec.cosine(4, 0.5)
     running = Loop.fresh(keras.optimizers.SGD(KerasSchedule(f))).run(4).model
     bare = Loop.fresh(keras.optimizers.SGD(0.1)).model
@@ -280,6 +281,6 @@ def refused(case):
     }
     try:
         calls[case]()
-    except (TypeError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
-    return "no error"
+    except ArgumentError as error:
+        return [type(error).__name__, error.function, error.argument]
+    return []

@@ -28,7 +28,7 @@ except ImportError as error:
         ("transformers", ["transformers"], "transformers"),
         ("transformers", ["torch"], "transformers"),
         ("accelerate", ["accelerate"], "accelerate"),
-        ("timm", ["torch"], "torch"),
+        ("range_test", ["torch"], "torch"),
         ("optax", ["optax"], "optax"),
         ("optax", ["jax"], "optax"),
         ("jax", ["jax"], "jax"),

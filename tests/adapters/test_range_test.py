@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
-from eigencurve.adapters.range_test import range_test
+from eigencurve.adapters.range_test import RangeTest, range_test
 from eigencurve.adapters.torch import ScheduleLR
 
 
@@ -85,11 +85,11 @@ def test_everything_is_left_as_it_was_bit_for_bit(name, warm):
     before = everything(model, optimizer)
     own = torch.Generator().manual_seed(5)
     drawn = own.get_state()
-    found = range_test(model, F.cross_entropy, loader(generator=own), optimizer, max_lr=1e3, num_steps=40)
+    test = range_test(model, F.cross_entropy, loader(generator=own), optimizer, max_lr=1e3, num_steps=40)
     unchanged(before, everything(model, optimizer))
     assert torch.equal(own.get_state(), drawn)
     assert optimizer.param_groups[0]["lr"] is rate or not isinstance(rate, torch.Tensor)
-    assert found.suggestion is not None
+    assert test.suggestion is not None
 
 
 def test_training_goes_on_as_if_nothing_had_happened():
@@ -132,8 +132,8 @@ def test_groups_keep_their_ratios():
     optimizer.param_groups[1]["lr"] = 0.02
     seen = []
     optimizer.register_step_pre_hook(lambda o, *_: seen.append([g["lr"] for g in o.param_groups]))
-    found = range_test(model, F.cross_entropy, loader(), optimizer, max_lr=1e3, num_steps=20)
-    np.testing.assert_allclose([rates[0] for rates in seen], found.rates[: len(seen)])
+    test = range_test(model, F.cross_entropy, loader(), optimizer, max_lr=1e3, num_steps=20)
+    np.testing.assert_allclose([rates[0] for rates in seen], test.rates[: len(seen)])
     np.testing.assert_allclose([rates[1] / rates[0] for rates in seen], 0.2)
 
 
@@ -152,9 +152,9 @@ def test_a_quadratic_diverges_at_two_over_its_largest_eigenvalue():
     model = Quadratic()
     batch = (torch.tensor([1.0, L], dtype=torch.float64), torch.zeros(1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = range_test(model, lambda loss, _: loss, [batch], optimizer, min_lr=1e-5, max_lr=10.0, num_steps=400)
-    assert found.diverged_at > 2 / L
-    assert found.suggestion <= found.tenth < 2 / L
+    test = range_test(model, lambda loss, _: loss, [batch], optimizer, min_lr=1e-5, max_lr=10.0, num_steps=400)
+    assert test.diverged_at > 2 / L
+    assert test.suggestion <= test.tenth < 2 / L
     assert model.weight.tolist() == [1.0, 1.0]
 
 
@@ -181,3 +181,60 @@ def test_refuses_bad_settings(settings, match):
         range_test(model, F.cross_entropy, loader() if batches is None else batches, optimizer, **settings)
     with pytest.raises(TypeError, match=r"'optimizer' must be a torch.optim.Optimizer"):
         range_test(model, F.cross_entropy, loader(), None)
+
+
+# ---- The result
+
+
+RATES = np.geomspace(1e-5, 10, 121)
+
+
+def curve(rates=RATES):
+    """A loss that falls fastest at 1e-2 and rises from 1 on, with a little noise."""
+    falls = 2.3 - 1.0 / (1 + (1e-2 / rates) ** 1.5)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(len(rates))
+    return falls + np.where(rates > 0.5, (rates / 0.5) ** 2 - 1, 0.0) + noise
+
+
+def test_the_steepest_descent_and_the_divergence_are_found():
+    test = RangeTest(RATES, curve())
+    # A grid of 20 rates per decade, smoothed over a few of them.
+    assert test.steepest == pytest.approx(1e-2, rel=0.5)
+    assert 0.5 < test.diverged_at < 1.5
+    assert test.tenth == test.diverged_at / 10
+    assert test.suggestion == min(test.steepest, test.tenth)
+
+
+def test_an_infinite_loss_is_a_divergence():
+    losses = np.where(RATES > 0.3, np.nan, curve())
+    test = RangeTest(RATES, losses)
+    assert test.diverged_at == RATES[RATES > 0.3][0]
+    assert len(test.smoothed) == (RATES <= 0.3).sum()
+    assert RangeTest(RATES[:3], [np.inf] * 3).suggestion == pytest.approx(RATES[0] / 10)
+
+
+def test_without_a_rise_there_is_no_divergence_and_without_a_fall_no_descent():
+    calm = RATES < 0.1
+    test = RangeTest(RATES[calm], curve()[calm])
+    assert test.diverged_at is None
+    assert test.suggestion == test.steepest
+    assert RangeTest(RATES[calm], curve()[calm], stopped=True).diverged_at == RATES[calm][-1]
+    rising = RangeTest([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert rising.steepest is None
+    assert "steepest descent of the loss   not found" in repr(rising)
+    flat = RangeTest(RATES, 2.3 + 0.1 * np.random.default_rng(1).standard_normal(len(RATES)))
+    assert flat.diverged_at is None
+    assert flat.noise == pytest.approx(0.1, rel=0.3)  # 121 numbers, less what the kernel follows
+
+
+def test_it_is_readable_and_read_only():
+    test = RangeTest(RATES, curve())
+    assert f"{test.suggestion:.3g}" in repr(test)
+    with pytest.raises(ValueError, match="read-only"):
+        test.losses[0] = 0.0
+
+
+@pytest.mark.parametrize(("rates", "losses"), [([1.0, 1.0], [1, 2]), ([0.0, 1.0], [1, 2]), ([1.0, 2.0], [1])])
+def test_refuses_bad_curves(rates, losses):
+    with pytest.raises(ValueError, match="increasing rates > 0 with one loss each"):
+        RangeTest(rates, losses)

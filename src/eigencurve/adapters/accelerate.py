@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.adapters.groups import Schedules
-from eigencurve.adapters.lengths import warn_of_length
+from eigencurve.adapters.groups import Schedules, warn_of_length
 
 try:
     from accelerate import Accelerator

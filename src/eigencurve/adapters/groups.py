@@ -1,17 +1,30 @@
-"""Which schedule each parameter group of an optimizer follows: one for all, or one for each."""
+"""The schedules of an optimizer's parameter groups: which one each group follows, its rates and its length."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict
+
+import numpy as np
 
 from eigencurve import _check
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.spectrum import Spectrum
 
 # One schedule for all groups; or one per group, in order or by the groups' names, with None for a rate that stays.
 Schedules = Schedule | Sequence[Schedule | None] | Mapping[str, Schedule | None]
 Groups = Sequence[Mapping[str, Any]]
+NUM_AHEAD = 256
+
+
+class CooldownOptions(TypedDict, total=False):
+    """How the rate decays in the cooldown of a trainer; :func:`eigencurve.cooldown` documents each option."""
+
+    shape: str
+    min_lr: float | None
+    spectrum: Spectrum | PowerLaw | None
 
 
 def schedules_of(function: str, given: Schedules, groups: Groups) -> list[Schedule | None]:
@@ -29,22 +42,20 @@ def schedules_of(function: str, given: Schedules, groups: Groups) -> list[Schedu
     if isinstance(given, Schedule):
         return [given] * len(groups)
     if isinstance(given, Mapping):
-        found = _by_name(function, given, groups)
+        schedules = _by_name(function, given, groups)
     elif isinstance(given, Sequence) and not isinstance(given, str):
-        found = list(given)
+        schedules = list(given)
     else:
         need = "a Schedule, a list with one per parameter group, or a mapping from the groups' names"
         _check.wrong_type(function, "schedule", need, given)
-    for schedule in found:
-        if schedule is not None:
-            require_schedule(function, schedule)
-    if len(found) != len(groups):
-        _check.refuse(
-            function, "schedule", f"a list of {len(groups)}, one per parameter group", f"{len(found)} of them"
-        )
-    if all(schedule is None for schedule in found):
+    for schedule in distinct(schedules):
+        require_schedule(function, schedule)
+    if len(schedules) != len(groups):
+        need = f"a list of {len(groups)}, one per parameter group"
+        _check.refuse(function, "schedule", need, f"{len(schedules)} of them")
+    if not distinct(schedules):
         _check.refuse(function, "schedule", "a Schedule for at least one group", given)
-    return found
+    return schedules
 
 
 def ratios_of(function: str, given: Schedules, groups: Groups) -> list[float]:
@@ -94,17 +105,54 @@ def joined_ratio(function: str, rate: float, default: float, initial: float, cur
     return rate / current
 
 
-def first_schedule(schedules: Sequence[Schedule | None]) -> Schedule:
-    """The schedule of the first group that has one."""
-    return next(schedule for schedule in schedules if schedule is not None)
-
-
 def distinct(schedules: Schedules) -> list[Schedule]:
     """The schedules in ``schedules``, without the groups that have none."""
     if isinstance(schedules, Schedule):
         return [schedules]
     every = schedules.values() if isinstance(schedules, Mapping) else schedules
     return [schedule for schedule in every if schedule is not None]
+
+
+class RateReader:
+    """Rates of successive steps. One call of a schedule costs as much as 256 rates, so they are computed ahead.
+
+    >>> from eigencurve.schedules.classic import linear
+    >>> read = RateReader()
+    >>> read(linear(4, 0.1), 1), read(linear(4, 0.2), 2)
+    (0.07500000000000001, 0.1)
+    """
+
+    def __init__(self) -> None:
+        self._schedule: Schedule | None = None
+        self._first, self._rates = 0, list[float]()
+
+    def __call__(self, schedule: Schedule, step: int) -> float:
+        """The rate of ``schedule`` at ``step``."""
+        place = step - self._first
+        if schedule is not self._schedule or not 0 <= place < len(self._rates):
+            self._schedule, self._first, place = schedule, step, 0
+            self._rates = schedule(np.arange(step, step + NUM_AHEAD)).tolist()
+        return self._rates[place]
+
+
+def warn_of_length(function: str, schedules: Schedules, num_steps: int, remedy: str) -> None:
+    """Warn if a schedule has another number of steps than the run.
+
+    Args:
+        function: Name of the adapter, for the warning.
+        schedules: Schedules of the run.
+        num_steps: Number of optimizer steps that the trainer will have taken at the end of the run.
+        remedy: How to change the schedule or the run.
+    """
+    for length in sorted({schedule.total_steps for schedule in distinct(schedules)} - {num_steps}):
+        if length < num_steps:
+            effect = f"the last {num_steps - length} steps keep the schedule's last rate"
+        else:
+            effect = "training ends before the rate has reached the end of the schedule"
+        warnings.warn(
+            f"{function}: the schedule has {length} steps, but the trainer takes {num_steps}: {effect}. {remedy}",
+            stacklevel=3,
+        )
 
 
 def _by_name(function: str, given: Mapping[str, Schedule | None], groups: Groups) -> list[Schedule | None]:
@@ -114,8 +162,8 @@ def _by_name(function: str, given: Mapping[str, Schedule | None], groups: Groups
         _check.refuse(function, "schedule", "a list, because not every group has a name", names, remedy)
     for name in given:
         if name not in names:
-            close = get_close_matches(str(name), [str(n) for n in names], n=1)
-            remedy = f"Did you mean {close[0]!r}?" if close else f"The groups are {sorted(set(map(str, names)))}."
+            existing = sorted(set(map(str, names)))
+            remedy = _check.suggestion(name, existing) or f"The groups are {existing}."
             _check.refuse(function, "schedule", "a mapping from the names of the groups", name, remedy)
     missing = [name for name in names if name not in given]
     if missing:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.adapters.lengths import warn_of_length
+from eigencurve.adapters.groups import CooldownOptions, warn_of_length
 from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.cooldown import cooldown as cooled_schedule
 from eigencurve.schedules.cooldown import spliced
 from eigencurve.schedules.segments import evaluate, segments_of
 from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps
-from eigencurve.spectrum.power_law import PowerLaw
-from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import keras
@@ -99,15 +97,9 @@ def extend(model: keras.Model, schedule: Schedule, rewarm: int | None = None) ->
 
 
 def cooldown(
-    model: keras.Model,
-    from_step: int | None = None,
-    *,
-    num_steps: Steps,
-    shape: str = "linear",
-    min_lr: float | None = None,
-    spectrum: Spectrum | PowerLaw | None = None,
+    model: keras.Model, from_step: int | None = None, *, num_steps: Steps, **options: Unpack[CooldownOptions]
 ) -> None:
-    """Let the rate of a model decay from ``from_step`` on, over ``num_steps`` steps; see :func:`eigencurve.cooldown`.
+    """Let the rate of a model decay from ``from_step`` on, over ``num_steps`` steps.
 
     Call it between two calls of ``fit``, or after ``load_model``. Every optimizer in the model keeps its own scale.
 
@@ -115,9 +107,7 @@ def cooldown(
         model: Compiled model with a :class:`KerasSchedule`, loaded from a file or in the middle of training.
         from_step: First step of the decay; by default the next one.
         num_steps: Number of steps of the decay.
-        shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``.
-        min_lr: Rate at which the decay ends, for scale 1.
-        spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+        **options: ``shape``, ``min_lr`` (for scale 1) and ``spectrum``; see :func:`eigencurve.cooldown`.
 
     Raises:
         ValueError: If ``from_step`` is a step that was already taken, or if an optimizer has no KerasSchedule.
@@ -127,7 +117,7 @@ def cooldown(
         start = taken if from_step is None else _check.whole("cooldown", "from_step", from_step, minimum=0)
         if start < taken:
             _check.refuse("cooldown", "from_step", f">= {taken}, the next step", start)
-        return cooled_schedule(old, start, num_steps, shape, min_lr, spectrum)
+        return cooled_schedule(old, start, num_steps, **options)
 
     _replace("cooldown", model, cooled)
 

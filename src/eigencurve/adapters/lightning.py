@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.adapters.groups import Schedules
-from eigencurve.adapters.lengths import warn_of_length, warn_of_no_measurement
+from eigencurve.adapters.groups import CooldownOptions, Schedules, warn_of_length
 from eigencurve.schedules.units import Steps
-from eigencurve.spectrum.power_law import PowerLaw
-from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     from lightning.pytorch import Callback
@@ -24,9 +21,8 @@ except ImportError:
 
 from torch.optim import Optimizer
 
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
-from eigencurve.adapters.range_curve import RangeTest
-from eigencurve.adapters.range_test import run_range_test
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement, warn_of_no_measurement
+from eigencurve.adapters.range_test import RangeSettings, RangeTest, run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
@@ -83,11 +79,11 @@ def scheduler_of(trainer: Any) -> ScheduleLR:
         ValueError: If the trainer has none, or several.
     """
     configs = [config.scheduler for config in trainer.lr_scheduler_configs]
-    found = [scheduler for scheduler in configs if isinstance(scheduler, ScheduleLR)]
-    if len(found) != 1:
+    ours = [scheduler for scheduler in configs if isinstance(scheduler, ScheduleLR)]
+    if len(ours) != 1:
         remedy = "Return optimizer_config(...) from configure_optimizers."
-        _check.refuse("scheduler_of", "trainer", "one that fits with one ScheduleLR", f"{len(found)} of them", remedy)
-    return found[0]
+        _check.refuse("scheduler_of", "trainer", "one that fits with one ScheduleLR", f"{len(ours)} of them", remedy)
+    return ours[0]
 
 
 class Cooldown(Callback):
@@ -100,30 +96,18 @@ class Cooldown(Callback):
     Args:
         num_steps: Number of steps of the decay.
         from_step: First step of the decay; by default the first one of this fit.
-        shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``; see :func:`eigencurve.cooldown`.
-        min_lr: Rate at which the decay ends.
-        spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+        **options: ``shape``, ``min_lr`` and ``spectrum``; see :func:`eigencurve.cooldown`.
     """
 
-    def __init__(
-        self,
-        num_steps: Steps,
-        from_step: int | None = None,
-        shape: str = "linear",
-        min_lr: float | None = None,
-        spectrum: Spectrum | PowerLaw | None = None,
-    ) -> None:
+    def __init__(self, num_steps: Steps, from_step: int | None = None, **options: Unpack[CooldownOptions]) -> None:
         super().__init__()
-        self.num_steps, self.from_step, self.shape, self.min_lr = num_steps, from_step, shape, min_lr
-        self.spectrum, self.done = spectrum, False
+        self.num_steps, self.from_step, self.options, self.done = num_steps, from_step, options, False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Change the schedule, unless the checkpoint contains the change already."""
         scheduler = scheduler_of(trainer)
         if not self.done:
-            scheduler.cooldown(
-                self.from_step, num_steps=self.num_steps, shape=self.shape, min_lr=self.min_lr, spectrum=self.spectrum
-            )
+            scheduler.cooldown(self.from_step, num_steps=self.num_steps, **self.options)
             self.done = True
         _warn_of_length("Cooldown", scheduler.schedule, trainer)
 
@@ -144,22 +128,22 @@ class RangeTestCallback(Callback):
     Args:
         objective: ``objective(module, batch)``, the mean loss of a batch, without logging.
         stop: Whether to end the fit after the test, before the first step.
-        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+        **settings: Settings of :func:`eigencurve.adapters.range_test.range_test`, such as ``max_lr`` and ``num_steps``.
 
     Attributes:
-        result: :class:`eigencurve.rates.RangeTest`, None before the fit.
+        result: :class:`eigencurve.adapters.range_test.RangeTest`, None before the fit.
     """
 
     def __init__(self, objective: Loss, stop: bool = False, **settings: Any) -> None:
         super().__init__()
-        self.objective, self.stop, self.settings = objective, stop, settings
+        self.objective, self.stop, self.settings = objective, stop, RangeSettings(**settings)
         self.result: RangeTest | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Run the test on the trainer's first optimizer."""
         optimizer = trainer.optimizers[0]
         loader = trainer.train_dataloader
-        self.result = run_range_test(pl_module, self.objective, loader, optimizer, **self.settings)
+        self.result = run_range_test(pl_module, self.objective, loader, optimizer, self.settings)
         trainer.should_stop = trainer.should_stop or self.stop
 
 

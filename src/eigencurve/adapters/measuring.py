@@ -231,6 +231,15 @@ def warn_of_optimizer(optimizer: Any) -> None:
         )
 
 
+def warn_of_no_measurement(at_epoch: int, num_epochs: int) -> None:
+    """Warn that a run has no epoch ``at_epoch``, at whose start the spectrum would be measured."""
+    warnings.warn(
+        f"MeasureSchedule: at_epoch={at_epoch} is beyond the run, which has {num_epochs} epochs (the first is 0), so "
+        f"the spectrum is never measured and the rate does not decay. Set at_epoch <= {max(num_epochs - 1, 0)}.",
+        stacklevel=3,
+    )
+
+
 def draw_batches(loader: Any, num_batches: int, seed: int, model: nn.Module) -> Sequence[Any]:
     """Draw batches of random examples from the data set of ``loader``, different ones in each process.
 

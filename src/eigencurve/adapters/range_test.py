@@ -1,4 +1,4 @@
-"""range_test: the loss at increasing learning rates, for a PyTorch model that is left as it was."""
+"""range_test: the loss of a PyTorch model at increasing learning rates, and the rate that it suggests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eigencurve import _check
+from eigencurve._arrays import Array, frozen
 from eigencurve.adapters.groups import ratios_of
-from eigencurve.adapters.range_curve import RISE, RangeTest
 from eigencurve.schedules.classic import constant
 
 try:
@@ -28,6 +29,123 @@ from eigencurve.hessian.isolation import undisturbed
 
 # Memory of the running average of the loss that stops the test.
 MEMORY = 0.8
+# Width of the smoothing kernel, as a fraction of the number of steps, and at least this many steps.
+WIDTH, FEWEST = 0.03, 2.0
+# Training has diverged if the loss is this many times its lowest value.
+RISE = 4.0
+# The usual rule of thumb: a tenth of the rate at which training diverges.
+SAFETY = 10.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeTest:
+    """Losses at increasing learning rates, one step each.
+
+    Attributes:
+        rates: Learning rate of each step; the rate of the first parameter group if there are several.
+        losses: Loss of the batch of each step, before the step. The last one may be infinite or NaN.
+        stopped: Whether the test ended before its last rate, because the loss rose.
+    """
+
+    rates: Array
+    losses: Array
+    stopped: bool = False
+
+    def __post_init__(self) -> None:
+        rates = _check.vector("RangeTest", "rates", self.rates)
+        losses = np.asarray(self.losses, dtype=np.float64)
+        if losses.shape != rates.shape or (np.diff(rates) <= 0).any() or rates[0] <= 0:
+            need = "increasing rates > 0 with one loss each"
+            _check.refuse("RangeTest", "rates", need, f"{len(rates)} rates, {losses.size} losses")
+        object.__setattr__(self, "rates", frozen(rates))
+        object.__setattr__(self, "losses", frozen(losses))
+
+    @property
+    def smoothed(self) -> Array:
+        """The finite losses, averaged with a Gaussian kernel over neighbouring steps."""
+        finite = np.isfinite(self.losses)
+        losses = self.losses[: len(finite) if finite.all() else int(np.argmin(finite))]
+        places = np.arange(len(losses))
+        kernel = np.exp(-0.5 * ((places[:, None] - places) / max(WIDTH * len(self.rates), FEWEST)) ** 2)
+        return np.asarray(kernel @ losses / kernel.sum(axis=1))
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the losses around the smoothed ones, estimated from their median."""
+        smoothed = self.smoothed
+        return float(1.4826 * np.median(np.abs(self.losses[: len(smoothed)] - smoothed))) if len(smoothed) else 0.0
+
+    @property
+    def steepest(self) -> float | None:
+        """The rate at which the smoothed loss falls fastest over ln(rate); None if it falls by less than the noise."""
+        smoothed = self.smoothed
+        if len(smoothed) < 2 or smoothed[0] - smoothed.min() <= self.noise:
+            return None
+        falling = np.gradient(smoothed, np.log(self.rates[: len(smoothed)]))[: int(np.argmin(smoothed)) + 1]
+        return float(self.rates[int(np.argmin(falling))])
+
+    @property
+    def diverged_at(self) -> float | None:
+        """The first rate after the minimum at which the loss has risen; None if it does not rise.
+
+        The smoothed loss has risen if it is above the initial one, or four times the lowest, by more than three times
+        the noise. If it is not but the test was stopped, or the loss is infinite, it is the last rate.
+        """
+        smoothed = self.smoothed
+        if len(smoothed):
+            lowest = int(np.argmin(smoothed))
+            limit = min(smoothed[0], RISE * smoothed[lowest]) + 3 * self.noise
+            above = np.flatnonzero(smoothed[lowest:] > limit)
+            if len(above):
+                return float(self.rates[lowest + above[0]])
+        if len(smoothed) < len(self.rates):
+            return float(self.rates[len(smoothed)])
+        return float(self.rates[-1]) if self.stopped else None
+
+    @property
+    def tenth(self) -> float | None:
+        """A tenth of the rate at which training diverges; None if it did not diverge."""
+        return None if self.diverged_at is None else self.diverged_at / SAFETY
+
+    @property
+    def suggestion(self) -> float | None:
+        """The smaller one of ``steepest`` and ``tenth``; None if neither is known."""
+        return min((rate for rate in (self.steepest, self.tenth) if rate is not None), default=None)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"RangeTest({len(self.rates)} steps, rates {self.rates[0]:.3g} to {self.rates[-1]:.3g})",
+            f"  steepest descent of the loss   {_shown(self.steepest)}",
+            f"  divergence                     {_shown(self.diverged_at)}",
+            f"  a tenth of the divergence      {_shown(self.tenth)}",
+            f"  suggested rate                 {_shown(self.suggestion)}",
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RangeSettings:
+    """Settings of :func:`range_test`, which documents each of them."""
+
+    min_lr: float = 1e-6
+    max_lr: float = 10.0
+    num_steps: int = 100
+    stop_factor: float = RISE
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        name = "range_test"
+        low, high = _check.positive(name, "min_lr", self.min_lr), _check.positive(name, "max_lr", self.max_lr)
+        if low >= high:
+            _check.refuse(name, "max_lr", f"> min_lr = {low:g}", high)
+        _check.whole(name, "num_steps", self.num_steps, minimum=2)
+        if _check.real(name, "stop_factor", self.stop_factor) <= 1:
+            _check.refuse(name, "stop_factor", "> 1", self.stop_factor)
+
+    @property
+    def rates(self) -> Array:
+        """The rate of each step."""
+        return np.geomspace(self.min_lr, self.max_lr, self.num_steps)
 
 
 def range_test(
@@ -72,8 +190,8 @@ def range_test(
         x, y = batch
         return loss_fn(module(x), y)
 
-    settings = {"min_lr": min_lr, "max_lr": max_lr, "num_steps": num_steps, "stop_factor": stop_factor, "seed": seed}
-    return run_range_test(model, objective, loader, optimizer, **settings)  # type: ignore[arg-type]
+    settings = RangeSettings(min_lr, max_lr, num_steps, stop_factor, seed)
+    return run_range_test(model, objective, loader, optimizer, settings)
 
 
 def run_range_test(
@@ -81,32 +199,21 @@ def run_range_test(
     objective: Callable[[Any, Any], Tensor],
     loader: Iterable[Any],
     optimizer: Optimizer,
-    *,
-    min_lr: float = 1e-6,
-    max_lr: float = 10.0,
-    num_steps: int = 100,
-    stop_factor: float = RISE,
-    seed: int = 0,
+    settings: RangeSettings,
 ) -> RangeTest:
     """The same as :func:`range_test`, for batches of any structure and ``objective(model, batch)``, the mean loss."""
-    name = "range_test"
-    low, high = _check.positive(name, "min_lr", min_lr), _check.positive(name, "max_lr", max_lr)
-    if low >= high:
-        _check.refuse(name, "max_lr", f"> min_lr = {low:g}", high)
-    steps, factor = _check.whole(name, "num_steps", num_steps, minimum=2), _check.real(name, "stop_factor", stop_factor)
-    if factor <= 1:
-        _check.refuse(name, "stop_factor", "> 1", factor)
     if not isinstance(optimizer, Optimizer):
-        _check.wrong_type(name, "optimizer", "a torch.optim.Optimizer", optimizer)
-    rates = np.geomspace(low, high, steps)
+        _check.wrong_type("range_test", "optimizer", "a torch.optim.Optimizer", optimizer)
     device = next(model.parameters()).device
-    with restored(model, optimizer), undisturbed(model, "train", seed, generators_of(loader), device):
-        losses = _losses(model, objective, _endless(loader, device), optimizer, rates.tolist(), factor)
-    found = RangeTest(rates[: len(losses)], np.array(losses), stopped=len(losses) < steps)
-    if found.diverged_at is None:
+    with restored(model, optimizer), undisturbed(model, "train", settings.seed, generators_of(loader), device):
+        losses = _losses(model, objective, _endless(loader, device), optimizer, settings)
+    stopped = len(losses) < settings.num_steps
+    result = RangeTest(settings.rates[: len(losses)], np.array(losses), stopped)
+    if result.diverged_at is None:
+        high = settings.max_lr
         remedy = f"Pass max_lr={10 * high:g}, for example, to see where training diverges."
         warnings.warn(f"range_test: the loss did not rise up to max_lr={high:g}. {remedy}", stacklevel=3)
-    return found
+    return result
 
 
 @contextmanager
@@ -147,13 +254,12 @@ def _losses(
     objective: Callable[[Any, Any], Tensor],
     batches: Iterator[Any],
     optimizer: Optimizer,
-    rates: list[float],
-    stop_factor: float,
+    settings: RangeSettings,
 ) -> list[float]:
-    ratios = ratios_of("range_test", constant(1, rates[0]), optimizer.param_groups)
+    ratios = ratios_of("range_test", constant(1, settings.min_lr), optimizer.param_groups)
     losses: list[float] = []
     average, weight, lowest = 0.0, 0.0, math.inf
-    for rate in rates:
+    for rate in settings.rates.tolist():
         for group, ratio in zip(optimizer.param_groups, ratios, strict=True):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate * ratio)
@@ -164,7 +270,7 @@ def _losses(
         losses.append(float(loss.detach()))
         average, weight = MEMORY * average + (1 - MEMORY) * losses[-1], MEMORY * weight + 1 - MEMORY
         lowest = min(lowest, average / weight)
-        if not math.isfinite(losses[-1]) or average / weight > stop_factor * max(lowest, 0.0):
+        if not math.isfinite(losses[-1]) or average / weight > settings.stop_factor * max(lowest, 0.0):
             break
         torch.autograd.backward(loss)
         optimizer.step()
@@ -188,3 +294,7 @@ def _on(device: torch.device, batch: Any) -> Any:
     if isinstance(batch, dict) or hasattr(batch, "items"):
         return {name: _on(device, value) for name, value in batch.items()}
     return type(batch)(_on(device, value) for value in batch) if isinstance(batch, list | tuple) else batch
+
+
+def _shown(rate: float | None) -> str:
+    return "not found" if rate is None else f"{rate:.3g}"

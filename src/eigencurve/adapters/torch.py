@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from eigencurve import _check
 from eigencurve._moved import renamed
-from eigencurve.adapters.groups import Schedules, first_schedule, joined_ratio, ratios_of, schedules_of
-from eigencurve.adapters.reading import RateReader
+from eigencurve.adapters.groups import (
+    CooldownOptions,
+    RateReader,
+    Schedules,
+    distinct,
+    joined_ratio,
+    ratios_of,
+    schedules_of,
+)
 from eigencurve.adapters.scheduler_state import checked_state, saved_schedules
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.cooldown import cooldown, spliced
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.units import Steps, whole_steps
-from eigencurve.spectrum.power_law import PowerLaw
-from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import torch
@@ -110,7 +115,7 @@ class ScheduleLR(LRScheduler):
     @property
     def schedule(self) -> Schedule:
         """Schedule of all groups; if each has its own, that of the first group that has one."""
-        return first_schedule(self.schedules)
+        return distinct(self.schedules)[0]
 
     def get_lr(self) -> list[float | torch.Tensor]:
         """Learning rate of every group at the current step."""
@@ -151,36 +156,27 @@ class ScheduleLR(LRScheduler):
             _check.refuse("ScheduleLR.extend", "schedule", need, schedule)
         self._join_new_groups()
         later = schedules_of("ScheduleLR.extend", schedule, self.optimizer.param_groups)
-        done: dict[tuple[int, int], Schedule] = {}
+        extended: dict[tuple[int, int], Schedule] = {}  # groups that shared a schedule share the new one too
         for i, (old, new) in enumerate(zip(self.schedules, later, strict=True)):
-            if new is None or old is None:
+            if old is None or new is None:
                 self.schedules[i] = new
                 continue
             key = (id(old), id(new))
-            if key not in done:
-                done[key] = spliced("ScheduleLR.extend", old, new, self.last_epoch, rewarm)
-            self.schedules[i] = done[key]
+            if key not in extended:
+                extended[key] = spliced("ScheduleLR.extend", old, new, self.last_epoch, rewarm)
+            self.schedules[i] = extended[key]
         self._set_rates()
 
-    def cooldown(
-        self,
-        from_step: int | None = None,
-        *,
-        num_steps: Steps,
-        shape: str = "linear",
-        min_lr: float | None = None,
-        spectrum: Spectrum | PowerLaw | None = None,
-    ) -> None:
-        """Let the rate decay from ``from_step`` on, over ``num_steps`` steps; see :func:`eigencurve.cooldown`.
+    def cooldown(self, from_step: int | None = None, *, num_steps: Steps, **options: Unpack[CooldownOptions]) -> None:
+        """Let the rate decay from ``from_step`` on, over ``num_steps`` steps.
 
-        Every group that has a schedule decays in its own proportion. ``min_lr`` is the last rate of the first group.
+        Every group that has a schedule decays in its own proportion.
 
         Args:
             from_step: First step of the decay; by default the next one.
             num_steps: Number of steps of the decay.
-            shape: ``"linear"``, ``"1-sqrt"``, ``"cosine"``, …, or ``"eigencurve"``.
-            min_lr: Rate at which the decay ends.
-            spectrum: Prepared spectrum, for ``"eigencurve"`` only.
+            **options: ``shape``, ``min_lr`` (the last rate of the first group) and ``spectrum``; see
+                :func:`eigencurve.cooldown`.
 
         Raises:
             ValueError: If ``from_step`` is a step that was already taken.
@@ -190,12 +186,13 @@ class ScheduleLR(LRScheduler):
         if start < self.last_epoch:
             remedy = "Resume a checkpoint from before that step to decay from there."
             _check.refuse("ScheduleLR.cooldown", "from_step", f">= {self.last_epoch}, the next step", start, remedy)
-        last = None if min_lr is None else min_lr / self.schedule(start)
+        first = self.schedule(start)
+        min_lr = options.get("min_lr")
         cooled: dict[int, Schedule] = {}
-        for f in self.schedules:
-            if f is not None and id(f) not in cooled:
-                low = None if last is None else last * f(start)
-                cooled[id(f)] = cooldown(f, start, num_steps, shape, low, spectrum)
+        for f in distinct(self.schedules):
+            last = None if min_lr is None else min_lr / first * f(start)
+            own: CooldownOptions = {**options, "min_lr": last}
+            cooled[id(f)] = cooldown(f, start, num_steps, **own)
         self.schedules = [None if f is None else cooled[id(f)] for f in self.schedules]
         self._set_rates()
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from eigencurve import _check
-from eigencurve.adapters.groups import Schedules
-from eigencurve.adapters.lengths import warn_of_length, warn_of_no_measurement
+from eigencurve.adapters.groups import CooldownOptions, Schedules, warn_of_length
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.units import Steps
-from eigencurve.spectrum.power_law import PowerLaw
-from eigencurve.spectrum.spectrum import Spectrum
 
 try:
     import torch
@@ -23,9 +21,8 @@ except ImportError as error:
         "eigencurve.adapters.transformers needs transformers: pip install eigencurve[transformers]"
     ) from error
 
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
-from eigencurve.adapters.range_curve import RangeTest
-from eigencurve.adapters.range_test import run_range_test
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement, warn_of_no_measurement
+from eigencurve.adapters.range_test import RangeSettings, RangeTest, run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
 
@@ -87,7 +84,7 @@ class ScheduleCallback(TrainerCallback):
         self._given, self.on_resume, self.scale_weight_decay = schedule, on_resume, scale_weight_decay
         self.scheduler: ScheduleLR | None = None
         self._state: Any = None
-        self._planned: dict[str, Any] | None = None
+        self._planned: Callable[[ScheduleLR], None] | None = None
 
     def schedule_for(self, num_steps: int) -> Schedules:
         """Schedule of a run of ``num_steps`` steps."""
@@ -95,27 +92,17 @@ class ScheduleCallback(TrainerCallback):
             return self._given
         return self._given(num_steps)
 
-    def cooldown(
-        self,
-        from_step: int | None = None,
-        *,
-        num_steps: Steps,
-        shape: str = "linear",
-        min_lr: float | None = None,
-        spectrum: Spectrum | PowerLaw | None = None,
-    ) -> None:
+    def cooldown(self, from_step: int | None = None, *, num_steps: Steps, **options: Unpack[CooldownOptions]) -> None:
         """Let the rate decay from ``from_step`` on, over ``num_steps`` steps; see :meth:`ScheduleLR.cooldown`.
 
         During training it takes effect at the next step. Before ``trainer.train(resume_from_checkpoint=...)``, it takes
         effect when the checkpoint has been restored; set ``max_steps`` to the end of the decay.
         """
-        settings = {
-            "from_step": from_step, "num_steps": num_steps, "shape": shape, "min_lr": min_lr, "spectrum": spectrum,
-        }  # fmt: skip
+        decay = functools.partial(ScheduleLR.cooldown, from_step=from_step, num_steps=num_steps, **options)
         if self.scheduler is None or self._state is None:
-            self._planned = settings
+            self._planned = decay
         else:
-            self.scheduler.cooldown(**settings)  # type: ignore[arg-type]
+            decay(self.scheduler)
             self._store(self._state)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
@@ -130,7 +117,7 @@ class ScheduleCallback(TrainerCallback):
         if saved is not None and state.global_step > 0:
             self.scheduler.load_state_dict({**saved["scheduler"], "last_epoch": state.global_step})
         if self._planned is not None:
-            self.scheduler.cooldown(**self._planned)
+            self._planned(self.scheduler)
             self._planned = None
         remedy = "Make it with ScheduleCallback(lambda steps: ...), or set max_steps of the TrainingArguments."
         warn_of_length(type(self).__name__, self.scheduler.schedules, state.max_steps, remedy)
@@ -224,21 +211,22 @@ class RangeTestCallback(TrainerCallback):
     Args:
         objective: ``objective(model, batch)``, the mean loss of a batch; by default the loss that the model returns.
         stop: Whether to end the training after the test, after a first step.
-        **settings: Settings of :func:`eigencurve.rates.range_test`, such as ``max_lr`` and ``num_steps``.
+        **settings: Settings of :func:`eigencurve.adapters.range_test.range_test`, such as ``max_lr`` and ``num_steps``.
 
     Attributes:
-        result: :class:`eigencurve.rates.RangeTest`, None before the training.
+        result: :class:`eigencurve.adapters.range_test.RangeTest`, None before the training.
     """
 
     def __init__(self, objective: Loss | None = None, stop: bool = False, **settings: Any) -> None:
-        self.objective, self.stop, self.settings = model_loss if objective is None else objective, stop, settings
+        self.objective, self.stop = model_loss if objective is None else objective, stop
+        self.settings = RangeSettings(**settings)
         self.result: RangeTest | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Run the test on the trainer's optimizer."""
         optimizer = getattr(trainer["optimizer"], "optimizer", trainer["optimizer"])
         loader = trainer["train_dataloader"]
-        self.result = run_range_test(trainer["model"], self.objective, loader, optimizer, **self.settings)
+        self.result = run_range_test(trainer["model"], self.objective, loader, optimizer, self.settings)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """End the training if asked to."""

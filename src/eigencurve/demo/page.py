@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigencurve.adapters.range_curve import RangeTest
+from eigencurve.adapters.range_test import RangeTest
 from eigencurve.demo.race import Racer, Tuned, mean_and_error, race_table, tuning_table
 from eigencurve.figures.canvas import Figure
 from eigencurve.figures.curves import curves_panel
