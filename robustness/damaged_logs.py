@@ -266,7 +266,7 @@ def answer(trunk: Path, path: Path, third: Path | bool = False) -> Answer:
 
 def _answer(forecast: Forecast, remarks: frozenset[str]) -> Answer:
     end = forecast.predict(TARGET, [STEPS])
-    said = remarks | frozenset(forecast.doubts) | frozenset(end.beyond)
+    said = remarks | frozenset(forecast.warnings) | frozenset(end.beyond)
     return Answer(float(end.loss[0]), float(end.low[0]), float(end.high[0]), said)
 
 

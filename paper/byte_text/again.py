@@ -54,7 +54,7 @@ SUBSETS = (
 SUBSETS_ABOUT = (
     "Fits to some of the logs at one rate, and their forecasts of all other runs of the first test at that rate. Each"
     " cell: mean absolute error of the final losses, and how many are inside their 80 % interval. Runs that decay in"
-    " about the same way are not enough, and `doubts` of the forecast says so."
+    " about the same way are not enough, and `warnings` of the forecast says so."
 )
 AFTERWARDS = (
     "What the same fit says about the runs that the first test held back. Forecasts were changed when these outcomes"

@@ -54,12 +54,11 @@ def improve(split: Split, forecast: Forecast) -> Improvement:
     cosine, lowest = split.fitted["cosine"], _lowest(split, total)
 
     def against(name: str, schedule: Schedule, measured: float | None = None) -> Rival:
-        # One comparison each, so that the difference always refers to the best schedule.
-        table = forecast.compare({"best": best.schedule, name: schedule})
-        second = table.rows[1]
-        sign = 1 if second.name == name else -1
-        low, high = sorted((sign * second.behind_low, sign * second.behind_high))
-        return Rival(name, table[name].loss, measured, sign * second.behind, low, high)
+        # One comparison each, so that the excess always refers to the best schedule.
+        row = forecast.compare({"best": best.schedule, name: schedule}, reference="best")[name]
+        excess = np.array([row.excess, row.excess_low, row.excess_high], dtype=np.float64)
+        loss = float(np.float64(row.loss))
+        return Rival(name, loss, measured, *(excess * abs(best.loss)).tolist())
 
     return Improvement(
         split,

@@ -28,13 +28,13 @@ DATA = (
 )
 TUNED = (
     "A forecast has no setting to tune, but the model has constants: the prior, the weights of the points and the"
-    " widths beyond the logged runs (`forecast/law.py`, `fit.py`, `outlook.py`). They were chosen on the GPT runs. With"
-    " those constants the last losses of Llama had a mean absolute error of 0.0060 at the peak 0.001 and of 0.0050 at"
-    " 0.0005. Then the prior of the noise's slope, the number of independent errors per run, and the widths for other"
-    " peaks, longer runs and faster decays were chosen again, looking at the GPT runs and the Llama runs at 0.001. The"
-    " Llama runs at 0.0005 were looked at, but nothing was chosen by them. So the errors of the runs that shaped the"
-    " constants are optimistic, and the others are closer to what you can expect. All are language models under AdamW;"
-    " no other kind of model was tried."
+    " widths beyond the logged runs (`forecast/model.py`, `fit.py`, `fitted.py`). They were chosen on the GPT runs."
+    " With those constants the last losses of Llama had a mean absolute error of 0.0060 at the peak 0.001 and of"
+    " 0.0050 at 0.0005. Then the prior of the noise's slope, the number of independent errors per run, and the widths"
+    " for other peaks, longer runs and faster decays were chosen again, looking at the GPT runs and the Llama runs at"
+    " 0.001. The Llama runs at 0.0005 were looked at, but nothing was chosen by them. So the errors of the runs that"
+    " shaped the constants are optimistic, and the others are closer to what you can expect. All are language models"
+    " under AdamW; no other kind of model was tried."
 )
 SCHEDULES = (
     "The search uses the horizon, the warmup and the peak rate of the fitted runs. `certificate` is a loss that no"
@@ -218,7 +218,7 @@ def _fewer_advice(study: Study) -> str:
         f" three runs, {mean('constant', 'cosine'):.4f} with a constant rate and cosine decay,"
         f" {mean('constant', 'decay'):.4f} with a constant rate and one decay, {mean('cosine'):.4f} with cosine decay"
         f" alone, and {mean('constant'):.4f} with a constant rate alone. A constant rate contains no information about"
-        f" decay: the intervals contain {inside} of {count} last losses then, and `doubts` of the forecast says so."
+        f" decay: the intervals contain {inside} of {count} last losses then, and `warnings` of the forecast says so."
         " Log at least one run that decays."
     )
 

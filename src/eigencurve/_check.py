@@ -30,6 +30,13 @@ class Arg(str):
     __slots__ = ()
 
 
+class Description(str):
+    """Words in place of a value in a message; shown without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 # Text that may name arguments: a plain string, or its parts in order.
 Words = str | tuple[str, ...]
 

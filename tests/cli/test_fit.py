@@ -31,7 +31,7 @@ def test_the_numbers_are_the_librarys(here):
     row = next(row for row in found["rows"] if row["name"] == "linear to 0")
     end = forecast.predict(ec.warmup(ec.linear(934, LR), 66))
     assert (row["loss"], row["low"], row["high"]) == pytest.approx((end.loss[-1], end.low[-1], end.high[-1]))
-    assert found["doubts"] == list(forecast.doubts)
+    assert found["doubts"] == list(forecast.warnings)
     assert found["next_run"]["reason"] == forecast.next_run(1000).reason
 
 

@@ -6,8 +6,7 @@ from tests.reference.forecast import three_runs, true_losses
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
 from eigencurve.forecast.best import fitted_quadratic
-from eigencurve.forecast.law import FLOOR
-from eigencurve.forecast.measures import effective_schedule
+from eigencurve.forecast.model import FLOOR, effective_schedule
 
 T = 2000
 
@@ -29,7 +28,7 @@ def test_the_quadratic_has_the_forecast_loss(forecast, lr):
     quadratic = fitted_quadratic(fitted, member, peak=lr)
     loss = quadratic.expected_loss(effective_schedule(schedule, fitted.reference, member.gamma))
     place = fitted.members.index(member)
-    assert_allclose(member.parameters[FLOOR] + loss, fitted.outlook(schedule).losses[place, -1], rtol=1e-10)
+    assert_allclose(member.parameters[FLOOR] + loss, fitted.forecast(schedule).losses[place, -1], rtol=1e-10)
 
 
 def test_it_beats_every_usual_schedule(forecast, best):
@@ -50,7 +49,7 @@ def test_the_certificate_is_below_every_schedule(forecast, best):
     assert best.gap == best.model_loss - best.lower_bound
     place = forecast.fitted.members.index(forecast.fitted.likeliest)
     for schedule in (ec.cosine(T, 0.01), ec.wsd(T, 0.01, 300), ec.constant(T, 0.01)):
-        assert best.lower_bound <= forecast.fitted.outlook(schedule).losses[place, -1]
+        assert best.lower_bound <= forecast.fitted.forecast(schedule).losses[place, -1]
 
 
 def test_the_reported_loss_is_that_of_the_schedule(forecast, best):
@@ -58,7 +57,7 @@ def test_the_reported_loss_is_that_of_the_schedule(forecast, best):
     assert (best.loss, best.low, best.high) == (end.loss[0], end.low[0], end.high[0])
     place = forecast.fitted.members.index(forecast.fitted.likeliest)
     # The search works with blocks of steps, and rates between the knots are rounded to straight lines.
-    assert forecast.fitted.outlook(best.schedule).losses[place, -1] == pytest.approx(best.model_loss, abs=1e-3)
+    assert forecast.fitted.forecast(best.schedule).losses[place, -1] == pytest.approx(best.model_loss, abs=1e-3)
 
 
 def test_it_respects_the_limit_and_the_warmup(forecast):

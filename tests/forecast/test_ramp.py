@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigencurve as ec
-from eigencurve.forecast.logged import reach_of
+from eigencurve.forecast.coverage import coverage_of
+from eigencurve.forecast.logged_schedule import schedule_from_rates
 from eigencurve.forecast.ramp import ramp_of
-from eigencurve.forecast.rates import schedule_from_rates
 
 T, PEAK = 1000, 0.1
 DECAYS = {
@@ -36,7 +36,7 @@ def test_a_warmup_is_recovered_to_within_the_interval(convention, decay, rise, e
     rates = rates_of(convention, decay, rise)
     steps = np.arange(data.draw(st.integers(0, every)), T, every)
     found, _ = schedule_from_rates(steps, rates[steps], T)
-    read = reach_of(found, PEAK).warmup_steps
+    read = coverage_of(found, PEAK).warmup_steps
     assert abs(read - rise) <= every + 1
     inside = steps[(steps < rise) & (rates[steps] > 0)]
     if len(inside) >= 2:
@@ -50,7 +50,7 @@ def test_a_warmup_inside_the_first_interval_is_exact_from_the_first_rate_of_the_
     steps = np.arange(0, T, every)
     found, doubts = schedule_from_rates(steps, rates_of("library", "cosine", rise)[steps], T)
     assert not doubts
-    assert reach_of(found, PEAK).warmup_steps == rise
+    assert coverage_of(found, PEAK).warmup_steps == rise
 
 
 def test_a_logged_peak_or_another_shape_is_no_ramp():

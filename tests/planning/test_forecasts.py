@@ -100,7 +100,7 @@ def test_a_constant_run_says_that_the_best_schedule_is_an_assumption():
 def test_no_doubt_is_said_too(view):
     rows = tuple(dataclasses.replace(row, beyond=()) for row in view.table.rows)
     calm = dataclasses.replace(view, table=dataclasses.replace(view.table, rows=rows))
-    assert view.forecast.doubts == ()
+    assert view.forecast.warnings == ()
     assert forecasts.doubt_lines(calm) == ["Nothing beyond the intervals above."]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import COLOURS, style
-from eigencurve.forecast.forecast import ForecastTable, Prediction
+from eigencurve.forecast.forecast import Prediction
 from eigencurve.planning.forecasts import FittedCurve, band_range, loss_range
+from eigencurve.schedules.comparison import ComparisonTable
 
 
 def fit_figure(curves: Sequence[FittedCurve]) -> Figure:
@@ -38,14 +41,15 @@ def forecasts_figure(predictions: Mapping[str, Prediction]) -> Figure:
     return figure
 
 
-def intervals_figure(table: ForecastTable) -> Figure:
+def intervals_figure(table: ComparisonTable) -> Figure:
     """Draw the final loss of every schedule as a dot with its 80 % interval, the lowest on top."""
     figure = Figure(figsize=(1.25 * PANEL[0], 1.1 + 0.3 * max(len(table.rows), 3)), layout="constrained")
     axes = figure.subplots()
     places = range(len(table.rows))[::-1]
     for place, row in zip(places, table.rows, strict=True):
-        axes.plot([row.low, row.high], [place, place], color=COLOURS[0], linewidth=3, alpha=0.4)
-        axes.plot([row.loss], [place], "o", color=COLOURS[0], markersize=5)
+        ends = np.array([row.low, row.loss, row.high], dtype=np.float64)
+        axes.plot(ends[[0, 2]], [place, place], color=COLOURS[0], linewidth=3, alpha=0.4)
+        axes.plot(ends[1:2], [place], "o", color=COLOURS[0], markersize=5)
     axes.set_yticks(list(places), [row.name for row in table.rows])
     axes.set(xlabel="forecast loss at the end")
     axes.grid(alpha=0.3, axis="x")

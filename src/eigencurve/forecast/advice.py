@@ -1,4 +1,4 @@
-"""What the logged runs cannot answer, and which short additional run would help most."""
+"""Warnings about questions that the logged runs leave open, and the short additional run that would help most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve._arrays import Array
-from eigencurve.forecast.outlook import FittedRuns
+from eigencurve.forecast.fitted import FittedRuns
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, cosine, linear
 from eigencurve.schedules.compose import after_warmup, join
@@ -42,49 +42,47 @@ class NextRun:
     narrower: float
 
 
-def doubts(fitted: FittedRuns) -> tuple[str, ...]:
-    """What the logged runs cannot answer, one sentence each."""
-    logged, found = fitted.logged, []
-    if math.isinf(logged.decay):
-        found.append("No logged run lowers its rate, so the runs contain no information about decay.")
-    elif _decay_error(fitted) > UNKNOWN:
-        found.append("The runs hardly determine how much a decay lowers the loss.")
-    if math.isfinite(logged.decay) and not logged.has_contrast:
-        found.append(
-            f"No two runs at the peak rate {logged.highest_peak:.3g} decay differently, so forecasts of other shapes"
-            " may be off by more than their intervals. Log a run with another shape there, such as a constant rate."
-        )
-    if logged.lowest_rate > 0.5:
-        found.append("No logged rate falls below half the peak, so losses near the end of a decay are extrapolated.")
-    return tuple(found)
-
-
-def peak_doubts(fitted: FittedRuns, at_one_peak: Sequence[FittedRuns]) -> tuple[str, ...]:
-    """What runs at several peak rates cannot answer: a sentence, or nothing.
+def fit_warnings(fitted: FittedRuns, at_one_peak: Sequence[FittedRuns], usual: FittedRuns) -> tuple[str, ...]:
+    """Questions that the logged runs leave open, one sentence each.
 
     Args:
         fitted: The fit to all runs.
         at_one_peak: Fits to the runs at one peak rate each.
+        usual: The fit that forecasts schedules with the highest logged peak rate.
     """
+    logged, sentences = usual.logged, []
+    if math.isinf(logged.decay):
+        sentences.append("No logged run lowers its rate, so the runs contain no information about decay.")
+    elif _decay_error(usual) > UNKNOWN:
+        sentences.append("The runs hardly determine how much a decay lowers the loss.")
+    if math.isfinite(logged.decay) and not logged.has_contrast:
+        sentences.append(
+            f"No two runs at the peak rate {logged.highest_peak:.3g} decay differently, so forecasts of other shapes"
+            " may be off by more than their intervals. Log a run with another shape there, such as a constant rate."
+        )
+    if logged.lowest_rate > 0.5:
+        sentences.append(
+            "No logged rate falls below half the peak, so losses near the end of a decay are extrapolated."
+        )
     alone = max((fit.misfit for fit in at_one_peak), default=math.inf)
-    if fitted.misfit < WORSE * alone:
-        return ()
-    return (
-        f"The runs at different peak rates do not follow one model: its error is {fitted.misfit:.3g}, and at most"
-        f" {alone:.3g} for the runs at one rate. Do not use forecasts for peak rates that you have not logged.",
-    )
+    if fitted.misfit >= WORSE * alone:
+        sentences.append(
+            f"The runs at different peak rates do not follow one model: its error is {fitted.misfit:.3g}, and at most"
+            f" {alone:.3g} for the runs at one rate. Do not use forecasts for peak rates that you have not logged."
+        )
+    return tuple(sentences)
 
 
 def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
     """The candidate that narrows the forecasts of the usual schedules for T steps most."""
     place = fitted.members.index(fitted.likeliest)
     covariance = fitted.likeliest.covariance
-    targets = np.vstack([fitted.outlook(schedule).slopes[place] for schedule in _targets(fitted, total_steps)])
+    targets = np.vstack([fitted.forecast(schedule).slopes[place] for schedule in _targets(fitted, total_steps)])
     before = _deviation(targets, covariance, fitted.misfit)
 
     def rated(schedule: Schedule, branch: int, reason: str) -> NextRun:
         marks = np.unique(np.linspace(branch, schedule.total_steps, NEW_POINTS + 1)[1:].round().astype(np.int64))
-        rows = fitted.outlook(schedule, marks).slopes[place]
+        rows = fitted.forecast(schedule, marks).slopes[place]
         after = _deviation(targets, _updated(covariance, rows, fitted.misfit), fitted.misfit)
         return NextRun(schedule, branch, schedule.total_steps - branch, reason, after / before)
 
@@ -124,7 +122,7 @@ def _decay_error(fitted: FittedRuns) -> float:
     """The standard deviation of what a decay gains, relative to the gain."""
     steps, peak = fitted.logged.num_steps, fitted.logged.highest_peak
     held, decayed = constant(steps, peak), wsd(steps, peak, max(steps // 5, 1))
-    gain, variance = fitted.outlook(held).minus(fitted.outlook(decayed))
+    gain, variance = fitted.forecast(held).minus(fitted.forecast(decayed))
     return math.sqrt(variance) / abs(gain) if gain else math.inf
 
 

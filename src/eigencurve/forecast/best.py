@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve._arrays import Array
-from eigencurve.forecast.law import FLOOR
-from eigencurve.forecast.measures import effective_schedule, noise_power
-from eigencurve.forecast.outlook import FittedRuns, Member
+from eigencurve.forecast.fitted import EnsembleMember, FittedRuns
+from eigencurve.forecast.model import FLOOR, effective_schedule, noise_power
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import after_warmup, warmup
@@ -35,7 +34,7 @@ class BestSchedule:
         lower_bound: Loss that no schedule with this warmup and these rates has in the likeliest fitted model.
         model_loss: Loss of ``schedule`` in that model, to compare with ``lower_bound``.
         status: How the search ended; see :class:`eigencurve.theory.optimal.Search`.
-        beyond: Where the schedule goes beyond the logged runs.
+        beyond: Where the schedule goes beyond the logged runs, one sentence each.
     """
 
     schedule: Schedule
@@ -57,18 +56,17 @@ class BestSchedule:
         return f"BestSchedule({self.schedule!r}, loss {interval}, within {self.gap:.4f} of the optimum)"
 
 
-def fitted_quadratic(fitted: FittedRuns, member: Member, peak: float) -> NoisyQuadratic:
+def fitted_quadratic(fitted: FittedRuns, member: EnsembleMember, peak: float) -> NoisyQuadratic:
     """The noisy quadratic of one member, in effective rates, for a run with the given peak rate.
 
     Its expected loss is the forecast loss above the floor.
     """
-    law, count, ratio = fitted.law, len(fitted.law.grid.lam), fitted.log_ratio(peak)
+    law, count, ratio = fitted.law, len(fitted.law.lam), fitted.log_ratio(peak)
     noise = np.zeros(count)
     # Share 1/count of every node, so that ½ share (ηλ)² σ² η^p is the noise measure times λ η^(2+p).
-    noise[law.grid.first_noisy :] = 2 * count * law.noise(member.parameters, ratio) / law.grid.noisy
+    noise[law.first_noisy :] = 2 * count * law.noise(member.parameters, ratio) / law.noisy
     error = 2 * count * law.initial_error(member.parameters, ratio)
-    spectrum = Spectrum(law.grid.lam, np.ones(count))
-    return NoisyQuadratic(spectrum, noise, error, noise_power=noise_power(member.gamma))
+    return NoisyQuadratic(Spectrum(law.lam, np.ones(count)), noise, error, noise_power=noise_power(member.gamma))
 
 
 def search_schedule(
@@ -76,24 +74,25 @@ def search_schedule(
 ) -> tuple[Schedule, float, float, str]:
     """The best schedule of T steps after a linear warmup, its loss and certificate in the model, and the status."""
     member = fitted.likeliest
+    power, floor = 1 - member.gamma, float(member.parameters[FLOOR])
     whole = fitted_quadratic(fitted, member, max_lr)
-    floor = float(member.parameters[FLOOR])
-    after = NoisyQuadratic(whole.spectrum, whole.noise, _after_warmup(whole, fitted, member, max_lr, warmup_steps),
-                           noise_power=whole.noise_power)  # fmt: skip
-    limit = float((max_lr / fitted.reference) ** (1 - member.gamma))
-    found = search(BlockEvaluator(after.nodes), after.spectrum, total_steps - warmup_steps, limit)
-    knots = knots_for(found.schedule.total_steps, NUM_KNOTS)
-    rates = fitted.reference * found.schedule(knots) ** (1 / (1 - member.gamma))
-    shape = piecewise(found.schedule.total_steps, knots.astype(np.float64), np.minimum(rates, max_lr))
-    bound = floor + float(found.lower_bound or 0.0)
-    return after_warmup(shape, warmup_steps), floor + found.loss, bound, found.status
+    error = _after_warmup(whole, fitted, member, max_lr, warmup_steps)
+    after = NoisyQuadratic(whole.spectrum, whole.noise, error, noise_power=whole.noise_power)
+    limit = float((max_lr / fitted.reference) ** power)
+    result = search(BlockEvaluator(after.nodes), after.spectrum, total_steps - warmup_steps, limit)
+    knots = knots_for(result.schedule.total_steps, NUM_KNOTS)
+    rates = fitted.reference * result.schedule(knots) ** (1 / power)
+    shape = piecewise(result.schedule.total_steps, knots.astype(np.float64), np.minimum(rates, max_lr))
+    bound = floor + float(result.lower_bound or 0.0)
+    return after_warmup(shape, warmup_steps), floor + result.loss, bound, result.status
 
 
-def _after_warmup(quadratic: NoisyQuadratic, fitted: FittedRuns, member: Member, max_lr: float, steps: int) -> Array:
+def _after_warmup(
+    quadratic: NoisyQuadratic, fitted: FittedRuns, member: EnsembleMember, max_lr: float, steps: int
+) -> Array:
     """The error of every node after the warmup."""
     if not steps:
         return quadratic.initial_error
-    rise = warmup(constant(1, max_lr), steps)
-    effective = effective_schedule(rise, fitted.reference, member.gamma)
+    effective = effective_schedule(warmup(constant(1, max_lr), steps), fitted.reference, member.gamma)
     bias, variance = next(states(quadratic.nodes, effective, np.array([steps])))
     return bias + variance

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.forecast.law import EXPONENT
+from eigencurve.forecast.model import EXPONENT
 from eigencurve.forecast.runs import LoggedRun
-from eigencurve.forecast.soundness import REACH, local_median, sampling_variance
 
-# A fit follows the curves to this fraction of their fall, and their timing to this fraction.
+# Assumed relative error of the model, in loss and in time.
 MISFIT, TIMING = 0.004, 0.06
 # The errors of the model persist along a run: it counts as this many independent ones.
 INDEPENDENT = 40
@@ -24,6 +25,10 @@ SKIPPED = 0.01
 OUTLIER = 4.0
 # Longer logs are averaged over at most this many blocks of rows.
 MOST_POINTS = 1000
+# Neighbours, on both sides, whose median a single loss is compared with.
+NEIGHBOURS = 4
+# Two losses are equal if they differ by less than this fraction of the range of their runs.
+EQUAL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +72,7 @@ def curve_of(
         unit: Unit of the fitted losses.
         rows: Which rows to use; by default all.
     """
-    moved = np.concatenate(([0.0], np.cumsum(run.rates))) / reference
+    moved = run.travel / reference
     used = moved[run.steps] >= SKIPPED * travel
     if rows is not None:
         used &= rows
@@ -106,12 +111,45 @@ def block_starts(steps: IntArray, moved: Array, rates: Array) -> IntArray:
     return np.flatnonzero(np.append(True, np.diff(block) > 0)).astype(np.int64)
 
 
+def own_rows(run: LoggedRun, runs: Sequence[LoggedRun]) -> NDArray[np.bool_]:
+    """Which rows of ``run`` no other run begins with: the rows that a branch shares with its trunk count once."""
+    trunks = [other for other in runs if len(other) < len(run) and contains(run, other)]
+    return np.asarray(~np.isin(run.steps, np.concatenate([[-1], *(trunk.steps for trunk in trunks)])))
+
+
+def contains(run: LoggedRun, other: LoggedRun) -> bool:
+    """Whether ``run`` has all rows of ``other``: a copy, one with fewer rows, or the beginning of the same run."""
+    _, mine, theirs = np.intersect1d(run.steps, other.steps, assume_unique=True, return_indices=True)
+    if len(theirs) < len(other):
+        return False
+    limit = EQUAL * min(loss_range(run.losses), loss_range(other.losses))
+    return bool((np.abs(run.losses[mine] - other.losses[theirs]) <= limit).all())
+
+
+def local_median(losses: Array) -> Array:
+    """The median of every loss and its four neighbours on both sides; the curve is mirrored at its ends."""
+    return np.asarray(median_filter(losses, size=2 * NEIGHBOURS + 1, mode="mirror"))
+
+
+def loss_range(losses: Array) -> float:
+    """The range of the losses without single outliers: between the 5 % and the 95 % quantile of the local median."""
+    low, high = np.quantile(local_median(losses), (0.05, 0.95))
+    return float(high - low)
+
+
+def sampling_variance(losses: Array) -> float:
+    """The variance of one loss around the curve, from second differences; spikes hardly count."""
+    if len(losses) < 5:
+        return 0.0
+    return float(np.median(np.diff(losses, 2) ** 2)) / (0.455 * 6)
+
+
 def without_spikes(losses: Array) -> Array:
     """The losses with the local median in place of single outliers; the first losses may fall steeply, and stay."""
     smooth = local_median(losses)
     limit = OUTLIER * math.sqrt(sampling_variance(losses)) + 0.1 * float(np.ptp(smooth))
     spikes = np.abs(losses - smooth) > limit
-    spikes[:REACH] = False
+    spikes[:NEIGHBOURS] = False
     return np.asarray(np.where(spikes, smooth, losses))
 
 

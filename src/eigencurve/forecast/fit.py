@@ -13,15 +13,13 @@ from scipy.optimize import least_squares
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve._threads import on_one_blas_thread
-from eigencurve.forecast.curve import OUTLIER, Curve, curve_of, without_spikes
+from eigencurve.forecast.coverage import by_peak, logged_range
+from eigencurve.forecast.curve import OUTLIER, Curve, curve_of, own_rows, without_spikes
+from eigencurve.forecast.fitted import EnsembleMember, FittedRuns
 from eigencurve.forecast.forecast import Forecast
-from eigencurve.forecast.law import Law
-from eigencurve.forecast.logged import by_peak, logged_range
-from eigencurve.forecast.measures import Grid, effective_schedule, grid_for, responses
-from eigencurve.forecast.outlook import FittedRuns, Member
+from eigencurve.forecast.model import Law, law_for
 from eigencurve.forecast.runs import LoggedRun
-from eigencurve.forecast.same_loss import require_same_loss
-from eigencurve.forecast.soundness import own_rows, require_distinct, require_sound
+from eigencurve.forecast.screening import require_distinct, require_same_loss, require_sound
 
 # The exponents γ that are tried, and their prior: its centre and width.
 GAMMAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -38,10 +36,10 @@ SMALLEST_MISFIT = 0.001
 def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GAMMAS) -> Forecast:
     r"""Fit the noisy quadratic to logged runs, to forecast the loss of other schedules.
 
-    The expected loss of a schedule is linear in two measures over the curvature λ: where the initial error is, and
-    where the noise is. The fit finds both from the logged curves. The initial error follows a power law; the noise is
-    a smooth function of λ. Curvature rises when the rate falls, :math:`\lambda \propto \eta^{-\gamma}`; several γ are
-    fitted and averaged by their evidence.
+    The expected loss of a schedule is linear in two measures over the curvature λ: the initial error and the noise.
+    The fit finds both from the logged curves. The initial error follows a power law; the noise is a smooth function of
+    λ. Curvature rises when the rate falls, :math:`\lambda \propto \eta^{-\gamma}`; several γ are fitted and averaged by
+    their evidence.
 
     Runs at several peak rates do not follow one such model closely. A forecast for a logged peak rate therefore uses
     only the runs at that rate, if one of them decays and another decays much more slowly or not at all; other
@@ -53,15 +51,16 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     interval.
 
     Args:
-        runs: One run or more of the same model, data and loss. Two or three with different schedules answer most.
+        runs: One run or more of the same model, data and loss. Two or three runs with different schedules are usually
+            enough.
         gammas: Exponents γ to average over, each in [0, 1).
 
     Returns:
-        The fitted :class:`Forecast`. Its ``doubts`` say what these runs cannot answer.
+        The fitted :class:`Forecast`. Its ``warnings`` say what these runs cannot answer.
 
     Raises:
-        ValueError: The runs record different losses, two of them have the same losses, a loss does not fall or climbs
-            back, or is too far from its neighbours to be meant.
+        ValueError: The runs record different losses, two of them have the same losses, or a loss does not fall, climbs
+            back or is far from its neighbours.
         TypeError: ``runs`` is not a sequence of :class:`LoggedRun`.
     """
     chosen = _runs(runs)
@@ -79,14 +78,16 @@ def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:
     travel = max(float(run.rates[: run.steps[-1]].sum()) for run in runs) / reference
     fall = _fall(runs)
     unit = 2.0 ** round(math.log2(fall))  # so that the size of the losses does not matter
-    law = Law(grid_for(travel), travel, fall / unit)
+    law = law_for(travel, fall / unit)
     curves = [curve_of(run, reference, travel, law.spread, unit, own_rows(run, runs)) for run in runs]
     members = _members(law, curves, gammas, reference)
     misfit = _misfit(law, curves, members, reference)
     return FittedRuns(law, reference, members, logged_range(runs, reference), misfit).in_unit(unit)
 
 
-def _members(law: Law, curves: Sequence[Curve], gammas: Sequence[float], reference: float) -> tuple[Member, ...]:
+def _members(
+    law: Law, curves: Sequence[Curve], gammas: Sequence[float], reference: float
+) -> tuple[EnsembleMember, ...]:
     start = law.start(min(float(curve.losses.min()) for curve in curves))
     fits, logs = [], []
     for gamma in gammas:
@@ -98,7 +99,7 @@ def _members(law: Law, curves: Sequence[Curve], gammas: Sequence[float], referen
     weights = np.where(weights > NEGLIGIBLE, weights, 0.0)
     weights /= weights.sum()
     return tuple(
-        Member(gamma, float(weight), frozen(parameters), frozen(covariance))
+        EnsembleMember(gamma, float(weight), frozen(parameters), frozen(covariance))
         for (gamma, parameters, covariance), weight in zip(fits, weights, strict=True)
         if weight
     )
@@ -115,23 +116,23 @@ class _Problem:
 
     @classmethod
     def of(cls, law: Law, curves: Sequence[Curve], gamma: float, reference: float) -> _Problem:
-        parts = [(*_responses(law.grid, curve, gamma, reference), curve.log_ratio) for curve in curves]
+        parts = [(*_responses(law, curve, gamma, reference), curve.log_ratio) for curve in curves]
         losses = np.concatenate([curve.losses for curve in curves])
         return cls(law, parts, losses, np.concatenate([curve.deviations for curve in curves]))
 
     def solve(self, start: Array) -> tuple[Array, Array, float]:
         """The parameters, their covariance and the logarithm of the evidence."""
-        deviations, found = self.deviations, start
+        deviations, parameters = self.deviations, start
         for _ in range(PASSES):
-            result = self._least_squares(found, deviations)
-            found = result.x
-            excess = np.abs(self._losses(found) - self.losses) / self.deviations / OUTLIER
-            deviations = self.deviations * np.sqrt(np.maximum(1, excess))
-            if excess.max() <= 1:
+            result = self._least_squares(parameters, deviations)
+            parameters = result.x
+            outliers = np.abs(self._losses(parameters) - self.losses) / self.deviations / OUTLIER
+            deviations = self.deviations * np.sqrt(np.maximum(1, outliers))
+            if outliers.max() <= 1:
                 break
         information = result.jac.T @ result.jac
         log_det = float(np.linalg.slogdet(information)[1])
-        return found, np.linalg.inv(information), -float(result.cost) - 0.5 * log_det
+        return parameters, np.linalg.inv(information), -float(result.cost) - 0.5 * log_det
 
     def _least_squares(self, start: Array, deviations: Array) -> Any:
         matrix, values = self.law.prior()
@@ -151,16 +152,16 @@ class _Problem:
         return np.concatenate([self.law.loss(parameters, *part) for part in self.responses])
 
 
-def _responses(grid: Grid, curve: Curve, gamma: float, reference: float) -> tuple[Array, Array]:
-    return responses(grid, effective_schedule(curve.run.schedule, reference, gamma), gamma, curve.steps)
+def _responses(law: Law, curve: Curve, gamma: float, reference: float) -> tuple[Array, Array]:
+    return law.responses(curve.run.schedule, reference, gamma, curve.steps)
 
 
-def _misfit(law: Law, curves: Sequence[Curve], members: Sequence[Member], reference: float) -> float:
+def _misfit(law: Law, curves: Sequence[Curve], members: Sequence[EnsembleMember], reference: float) -> float:
     """The standard deviation of the model's own error: what the best member leaves unexplained in later halves."""
     best = max(members, key=lambda member: member.weight)
     squares = []
     for curve in curves:
-        bias, variance = _responses(law.grid, curve, best.gamma, reference)
+        bias, variance = _responses(law, curve, best.gamma, reference)
         late = curve.steps >= curve.middle
         off = (law.loss(best.parameters, bias, variance, curve.log_ratio) - curve.losses)[late]
         squares.append(max(float(np.median(off**2)) / 0.455 - float(np.median(curve.sampling[late])), 0.0))

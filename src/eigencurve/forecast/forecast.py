@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.forecast.advice import NextRun, doubts, next_run, peak_doubts
+from eigencurve.forecast.advice import NextRun, fit_warnings, next_run
 from eigencurve.forecast.best import BestSchedule, search_schedule
-from eigencurve.forecast.outlook import FittedRuns, Outlook
+from eigencurve.forecast.fitted import FittedRuns, ScheduleForecast
 from eigencurve.schedules.base import Schedule, require_schedule
+from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable
 
 # Half the width of the interval that contains 80 % of a normal distribution, in standard deviations.
 WIDTH = 1.2816
@@ -40,73 +42,15 @@ class Prediction:
     high: Array
     beyond: tuple[str, ...]
 
+    @property
+    def last(self) -> tuple[float, float, float]:
+        """Loss, low and high after the last step."""
+        return float(self.loss[-1]), float(self.low[-1]), float(self.high[-1])
+
     def __repr__(self) -> str:
         note = "".join(f"; {sentence}" for sentence in self.beyond)
-        interval = f"{self.loss[-1]:.4f} in [{self.low[-1]:.4f}, {self.high[-1]:.4f}]"
-        return f"Prediction({interval} at step {self.steps[-1]:,}{note})"
-
-
-@dataclass(frozen=True)
-class ForecastRow:
-    """One schedule of a :class:`ForecastTable`.
-
-    Attributes:
-        name: Name of the schedule.
-        schedule: The schedule.
-        loss: Expected loss at its end.
-        low: Lower end of the 80 % interval.
-        high: Upper end of the 80 % interval.
-        behind: Loss minus that of the schedule it is compared with.
-        behind_low: Lower end of the 80 % interval of ``behind``. It is narrower than that of ``loss``, because most
-            errors of the fit are common to all schedules.
-        behind_high: Upper end of that interval.
-        beyond: Where the schedule goes beyond the logged runs.
-    """
-
-    name: str
-    schedule: Schedule
-    loss: float
-    low: float
-    high: float
-    behind: float
-    behind_low: float
-    behind_high: float
-    beyond: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return f"ForecastRow({self.name}, loss={self.loss:.4f}, {self.low:.4f} to {self.high:.4f})"
-
-
-@dataclass(frozen=True)
-class ForecastTable:
-    """Schedules in order of increasing forecast loss; ``print`` shows it as a table.
-
-    Attributes:
-        rows: One row per schedule.
-        to: Name of the schedule that the others are compared with.
-    """
-
-    rows: tuple[ForecastRow, ...]
-    to: str
-
-    def __getitem__(self, name: str) -> ForecastRow:
-        return next(row for row in self.rows if row.name == name)
-
-    def __str__(self) -> str:
-        width = max(8, *(len(row.name) for row in self.rows))
-        behind = f"behind {self.to}" if self.to != self.rows[0].name else "behind the best"
-        head = f"{'schedule':<{width}} {'steps':>9} {'loss':>9} {'80 % interval':>19} {behind:>29}"
-        lines = [
-            f"{row.name:<{width}} {row.schedule.total_steps:>9,} {row.loss:>9.4f} {row.low:>9.4f} {row.high:>9.4f} "
-            + (f"{'-':>29}" if row.name == self.to else _behind(row))
-            + (" *" if row.beyond else "")
-            for row in self.rows
-        ]
-        notes = sorted({sentence for row in self.rows for sentence in row.beyond})
-        return "\n".join([head, *lines, *(f"* {note}" for note in notes)])
-
-    def __repr__(self) -> str:
-        return f"ForecastTable({', '.join(row.name for row in self.rows)})"
+        loss, low, high = self.last
+        return f"Prediction({loss:.4f} in [{low:.4f}, {high:.4f}] at step {self.steps[-1]:,}{note})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,22 +85,21 @@ class Forecast:
         """
         require_schedule("predict", schedule)
         marks = _marks(at, schedule.total_steps, self.fitted.logged.warmup_steps)
-        return _prediction(self._outlook(schedule, marks))
+        return _prediction(self._forecast(schedule, marks))
 
-    def compare(self, schedules: Mapping[str, Schedule], to: str | None = None) -> ForecastTable:
+    def compare(self, schedules: Mapping[str, Schedule], reference: str | None = None) -> ComparisonTable:
         """Forecast the final losses of several schedules, best first.
 
         Args:
             schedules: Schedules by name.
-            to: Name of the schedule that the others are compared with. By default the best one.
+            reference: Name of the schedule whose loss the others are relative to. By default the best one.
         """
         if not isinstance(schedules, Mapping) or not schedules:
-            constraint = "a non-empty mapping of names to schedules"
-            _check.wrong_type("compare", "schedules", constraint, schedules)
-        ends = {name: self._outlook(require_schedule("compare", f)) for name, f in schedules.items()}
+            _check.wrong_type("compare", "schedules", "a non-empty mapping of names to schedules", schedules)
+        ends = {name: self._forecast(require_schedule("compare", f)) for name, f in schedules.items()}
         order = sorted(ends, key=lambda name: float(ends[name].mean[-1]))
-        base = order[0] if to is None else _check.choice("compare", "to", to, order)
-        return ForecastTable(tuple(_row(name, ends[name], ends[base]) for name in order), base)
+        base = order[0] if reference is None else _check.choice("compare", "reference", reference, order)
+        return ComparisonTable(tuple(_row(name, ends[name], ends[base]) for name in order), base)
 
     def best_schedule(
         self, total_steps: int, max_lr: float | None = None, warmup_steps: int | None = None
@@ -178,15 +121,19 @@ class Forecast:
             _check.refuse("best_schedule", "warmup_steps", f"< total_steps = {steps}", rise)
         fit = self.fit_for(rate)
         schedule, loss, bound, status = search_schedule(fit, steps, rate, rise)
-        end = _prediction(fit.outlook(schedule))
-        ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
-        return BestSchedule(schedule, *ends, bound, loss, status, end.beyond)
+        end = _prediction(fit.forecast(schedule))
+        return BestSchedule(schedule, *end.last, bound, loss, status, end.beyond)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Questions that the logged runs leave open, one sentence each; empty if they answer the usual ones."""
+        return fit_warnings(self.fitted, self.at_one_peak, self.fit_for(self.fitted.logged.highest_peak))
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What the logged runs cannot answer, one sentence each; empty if they answer the usual questions."""
-        usual = self.fit_for(self.fitted.logged.highest_peak)
-        return doubts(usual) + peak_doubts(self.fitted, self.at_one_peak)
+        """The old name of :attr:`warnings`."""
+        warn("Forecast.doubts will go in the next version: use Forecast.warnings.", DeprecationWarning, stacklevel=2)
+        return self.warnings
 
     def next_run(self, total_steps: int | None = None) -> NextRun:
         """The short additional run that would narrow the forecasts for T steps most."""
@@ -205,9 +152,9 @@ class Forecast:
         alone = tuple(FittedRuns.from_dict(fit) for fit in entry.get("at_one_peak", ()))
         return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone, entry.get("metric", ""))
 
-    def _outlook(self, schedule: Schedule, marks: IntArray | None = None) -> Outlook:
+    def _forecast(self, schedule: Schedule, marks: IntArray | None = None) -> ScheduleForecast:
         fit = self.fit_for(float(schedule.values().max())) if self.at_one_peak else self.fitted
-        return fit.outlook(schedule, marks)
+        return fit.forecast(schedule, marks)
 
     def __repr__(self) -> str:
         logged, gamma = self.fitted.logged, sum(m.weight * m.gamma for m in self.fitted.members)
@@ -218,23 +165,21 @@ class Forecast:
         )
 
 
-def _prediction(outlook: Outlook) -> Prediction:
-    half = WIDTH * np.sqrt(outlook.variance + outlook.source.misfit**2)
-    mean, beyond = outlook.mean, outlook.source.logged.beyond(outlook.reach)
-    return Prediction(outlook.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
+def _prediction(forecast: ScheduleForecast) -> Prediction:
+    half = WIDTH * np.sqrt(forecast.variance + forecast.source.misfit**2)
+    mean, beyond = forecast.mean, forecast.source.logged.beyond(forecast.coverage)
+    return Prediction(forecast.steps, frozen(mean), frozen(mean - half), frozen(mean + half), beyond)
 
 
-def _row(name: str, outlook: Outlook, base: Outlook) -> ForecastRow:
-    end = _prediction(outlook)
-    behind, variance = outlook.minus(base)
-    errors = sum(fit.misfit**2 for fit in {outlook.source, base.source})
-    half = 0.0 if outlook is base else WIDTH * math.sqrt(variance + errors)
-    ends = float(end.loss[-1]), float(end.low[-1]), float(end.high[-1])
-    return ForecastRow(name, outlook.schedule, *ends, behind, behind - half, behind + half, end.beyond)
-
-
-def _behind(row: ForecastRow) -> str:
-    return f"{row.behind:>+9.4f} ({row.behind_low:+.4f} to {row.behind_high:+.4f})"
+def _row(name: str, forecast: ScheduleForecast, base: ScheduleForecast) -> ComparisonRow:
+    end = _prediction(forecast)
+    difference, variance = forecast.minus(base)
+    errors = sum(fit.misfit**2 for fit in {forecast.source, base.source})
+    half = 0.0 if forecast is base else WIDTH * math.sqrt(variance + errors)
+    # Losses may be negative; a schedule with a higher loss always has a positive excess.
+    excess, width = np.array([difference, half]) / abs(float(base.mean[-1]))
+    interval = float(excess), float(excess - width), float(excess + width)
+    return ComparisonRow(name, forecast.schedule, *end.last, *interval, beyond=end.beyond)
 
 
 def _marks(at: ArrayLike | None, total_steps: int, warmup_steps: int) -> IntArray:

@@ -17,7 +17,7 @@ from eigencurve.forecast.formats.delimited import read_delimited
 from eigencurve.forecast.formats.entries import read_entries
 from eigencurve.forecast.formats.events import looks_like_events, read_events
 from eigencurve.forecast.formats.log import MAX_BYTES, Column, Keep, Log, decode, listed, refuse_log
-from eigencurve.forecast.rates import schedule_from_rates
+from eigencurve.forecast.logged_schedule import schedule_from_rates
 from eigencurve.forecast.runs import MAX_STEPS, MIN_POINTS, LoggedRun
 from eigencurve.schedules.base import Schedule
 

@@ -82,6 +82,11 @@ class LoggedRun:
         """The learning rate of every step t = 0 … T-1, read-only."""
         return frozen(self.schedule.values())
 
+    @cached_property
+    def travel(self) -> Array:
+        """The sum of the rates before every step t = 0 … T, read-only."""
+        return frozen(np.concatenate(([0.0], np.cumsum(self.rates))))
+
     @property
     def peak_lr(self) -> float:
         """The largest learning rate."""

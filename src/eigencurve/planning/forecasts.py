@@ -17,13 +17,14 @@ from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.forecast.advice import NextRun
 from eigencurve.forecast.best import BestSchedule
+from eigencurve.forecast.coverage import coverage_of
 from eigencurve.forecast.fit import fit_runs
-from eigencurve.forecast.forecast import Forecast, ForecastTable, Prediction
-from eigencurve.forecast.logged import reach_of
+from eigencurve.forecast.forecast import Forecast, Prediction
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant, cosine, linear
+from eigencurve.schedules.comparison import ComparisonTable, percent
 from eigencurve.schedules.compose import after_warmup
 from eigencurve.schedules.wsd import wsd
 
@@ -76,7 +77,7 @@ class ForecastView:
     total_steps: int
     peak_lr: float
     warmup_steps: int
-    table: ForecastTable
+    table: ComparisonTable
     best: BestSchedule | None
     next_run: NextRun
 
@@ -173,7 +174,7 @@ def fitted_curves(forecast: Forecast, runs: Iterable[LoggedRun]) -> list[FittedC
     """The logged curves after the warmup, and the fit to them."""
     curves = []
     for run in runs:
-        after = run.steps >= max(reach_of(run.schedule, run.peak_lr).warmup_steps, 1)
+        after = run.steps >= max(coverage_of(run.schedule, run.peak_lr).warmup_steps, 1)
         steps = run.steps[after]
         curves.append(FittedCurve(run.name, steps, run.losses[after], forecast.predict(run.schedule, steps).loss))
     return curves
@@ -206,7 +207,7 @@ def run_facts(run: LoggedRun) -> dict[str, Any]:
         "num_losses": len(run),
         "last_step": int(run.steps[-1]),
         "peak_lr": run.peak_lr,
-        "warmup_steps": reach_of(run.schedule, run.peak_lr).warmup_steps,
+        "warmup_steps": coverage_of(run.schedule, run.peak_lr).warmup_steps,
     }
 
 
@@ -237,11 +238,13 @@ def best_lines(view: ForecastView) -> list[str]:
 def _gain(view: ForecastView) -> str:
     """How the best schedule compares with the best of the others."""
     other = next(row for row in view.table.rows if row.name != BEST_FOUND)
-    behind = view.forecast.compare({row.name: row.schedule for row in (view.table[BEST_FOUND], other)})[other.name]
-    if behind.behind <= 0:
+    schedules = {row.name: row.schedule for row in (view.table[BEST_FOUND], other)}
+    table = view.forecast.compare(schedules, reference=BEST_FOUND)
+    rival = table[other.name]
+    if rival.excess is None or rival.excess_low is None or rival.excess <= 0:
         return f"no lower than {other.name}"
-    within = "; the difference is within the error of the forecast" if behind.behind_low <= 0 else ""
-    return f"{behind.behind:.4f} below {other.name}, the best of the other schedules{within}"
+    within = "; the difference is within the error of the forecast" if rival.excess_low <= 0 else ""
+    return f"{percent(rival.excess).removeprefix('+')} below {other.name}, the best of the other schedules{within}"
 
 
 def next_run_line(advice: NextRun) -> str:
@@ -252,25 +255,21 @@ def next_run_line(advice: NextRun) -> str:
 def doubt_lines(view: ForecastView) -> list[str]:
     """What the fit is unsure about, one sentence each."""
     starred = any(row.beyond for row in view.table.rows)
-    lines = [*view.forecast.doubts, *([BEYOND] if starred else [])]
+    lines = [*view.forecast.warnings, *([BEYOND] if starred else [])]
     return lines or ["Nothing beyond the intervals above."]
 
 
 def forecast_fields(view: ForecastView, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Convert a forecast to plain values, ready for JSON. ``notes`` are the warnings about the logs."""
     advice, best = view.next_run, view.best
-    numbers = ("loss", "low", "high", "behind", "behind_low", "behind_high")
     fields: dict[str, Any] = {
         "runs": [run_facts(run) for run in view.runs],
         "warnings": list(notes),
         "total_steps": view.total_steps,
         "max_lr": view.peak_lr,
         "warmup_steps": view.warmup_steps,
-        "rows": [
-            {"name": row.name, **{name: getattr(row, name) for name in numbers}, "beyond": list(row.beyond)}
-            for row in view.table.rows
-        ],
-        "doubts": list(view.forecast.doubts),
+        "rows": [row.to_dict() for row in view.table.rows],
+        "doubts": list(view.forecast.warnings),
         "next_run": {
             "reason": advice.reason,
             "branch_step": advice.branch_step,

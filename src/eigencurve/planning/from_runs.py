@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from eigencurve.forecast.best import BestSchedule
-from eigencurve.forecast.forecast import Forecast, ForecastRow
+from eigencurve.forecast.forecast import Forecast
 from eigencurve.planning.answer import Plan, PlanInput, PlanRow, RateRange, tail_sentence, training_inputs
 from eigencurve.planning.forecasts import ForecastView, usual_runs
 from eigencurve.planning.training import Training
+from eigencurve.schedules.comparison import ComparisonRow
 from eigencurve.schedules.compose import Warmup, after_warmup
 from eigencurve.schedules.practical import elastic_step
 
@@ -57,9 +60,9 @@ def plan_from_forecast(
     schedules = {**usual_runs(total_steps, peak, rise), "elastic step": step, SEARCHED: best.schedule}
     top = (first := forecast.compare(schedules)).rows[0]
     name = next((name for name in SIMPLE if _as_good(first[name], top)), SEARCHED)
-    table = forecast.compare(schedules, to=name)
+    table = forecast.compare(schedules, reference=name)
     chosen = table[name]
-    rows = tuple(_row(row, chosen) for row in table.rows)
+    rows = tuple(_row(row) for row in table.rows)
     rates = RateRange(peak, logged.lowest_peak, logged.highest_peak, limit)
     known = (
         PlanInput("steps", f"{total_steps:,}", "given"),
@@ -68,7 +71,7 @@ def plan_from_forecast(
         PlanInput("warmup", f"{rise:,} steps", "measured" if warmup_steps is None else "given"),
         *training_inputs(training),
     )
-    notes = (*forecast.doubts, *(f"Extrapolated: {sentence}." for sentence in chosen.beyond))
+    notes = (*forecast.warnings, *(f"Extrapolated: {sentence}." for sentence in chosen.beyond))
     extra = forecast.next_run(total_steps)
     advice = f"{extra.reason} That would shrink the intervals to about {extra.narrower:.0%}.".replace("%", " %")
     return Plan(
@@ -88,29 +91,33 @@ def _logged_peaks(forecast: Forecast) -> list[float]:
     return sorted({fit.logged.highest_peak for fit in (*forecast.at_one_peak, forecast.fitted)})
 
 
-def _as_good(row: ForecastRow, best: ForecastRow) -> bool:
+def _as_good(row: ComparisonRow, best: ComparisonRow) -> bool:
     """Whether a schedule is so close to the best that the difference does not matter or cannot be told."""
-    return row.behind <= CLOSE * abs(best.loss)
+    return _loss(row) - _loss(best) <= CLOSE * abs(_loss(best))
 
 
-def _row(row: ForecastRow, chosen: ForecastRow) -> PlanRow:
-    scale = abs(chosen.loss)
-    behind = (row.behind / scale, row.behind_low / scale, row.behind_high / scale)
+def _loss(row: ComparisonRow) -> float:
+    """The forecast loss; every row of a forecast has one."""
+    return math.nan if row.loss is None else row.loss
+
+
+def _row(row: ComparisonRow) -> PlanRow:
+    behind = (row.excess or 0.0, row.excess_low or 0.0, row.excess_high or 0.0)
     return PlanRow(row.name, row.schedule, row.loss, row.low, row.high, *behind)
 
 
 def _verdict(
-    chosen: ForecastRow, top: ForecastRow, cosine_row: ForecastRow, rates: RateRange, best: BestSchedule
+    chosen: ComparisonRow, top: ComparisonRow, cosine_row: ComparisonRow, rates: RateRange, best: BestSchedule
 ) -> str:
     loss = f"{chosen.loss:.3f} (80 % interval {chosen.low:.3f} to {chosen.high:.3f})"
-    gain = cosine_row.loss - chosen.loss
+    gain = _loss(cosine_row) - _loss(chosen)
     if chosen.name == "cosine to 0":
         first = f"Keep the cosine: its forecast loss is {loss}, and no schedule is forecast to be more than "
-        first += f"{100 * (chosen.loss - top.loss) / abs(chosen.loss):.1f} % better."
+        first += f"{100 * (_loss(chosen) - _loss(top)) / abs(_loss(chosen)):.1f} % better."
     else:
         name = f"the {chosen.name}" if chosen.name == SEARCHED else chosen.name
         first = f"Use {name}: {tail_sentence(chosen.schedule)}. Its forecast loss is {loss}, {gain:.3f} below a "
-        first += f"cosine to zero ({100 * gain / abs(cosine_row.loss):.1f} %)."
+        first += f"cosine to zero ({100 * gain / abs(_loss(cosine_row)):.1f} %)."
     limit = f"Use a peak rate of {rates.best:g}; {rates.limit}."
     sure = f"No schedule with this peak rate is more than {best.gap:.3f} better in the fitted model."
     return f"{first} {limit} {sure}"

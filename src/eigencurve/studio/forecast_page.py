@@ -12,7 +12,7 @@ import streamlit as st
 
 from eigencurve.figures.interactive import fit_chart, forecasts_chart, schedules_chart
 from eigencurve.forecast.fit import fit_runs
-from eigencurve.forecast.forecast import Forecast, ForecastRow
+from eigencurve.forecast.forecast import Forecast
 from eigencurve.planning.answer import Plan
 from eigencurve.planning.forecasts import (
     BEST_FOUND,
@@ -211,19 +211,10 @@ def _forecasts(view: ForecastView) -> None:
     about_rate(texts.FORECAST_RATE.format(rate=view.peak_lr))
     show_chart(forecasts_chart(shown), "forecasts")
     st.caption(texts.BANDS)
-    st.html(html_table([_forecast_row(row, place) for place, row in enumerate(view.table.rows)]))
+    columns = view.table.columns()
+    st.html(html_table([dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]))
     for sentence in sorted({sentence for row in view.table.rows for sentence in row.beyond}):
         st.caption(texts.plain(f"* {sentence}"))
-
-
-def _forecast_row(row: ForecastRow, place: int) -> dict[str, str]:
-    return {
-        "schedule": f"{row.name} *" if row.beyond else row.name,
-        "loss": f"{row.loss:.4f}",
-        "80 % interval": f"{row.low:.4f} to {row.high:.4f}",
-        "behind the best": f"{row.behind:+.4f}" if place else "–",
-        "80 % interval of the difference": f"{row.behind_low:+.4f} to {row.behind_high:+.4f}" if place else "–",
-    }
 
 
 def _best(view: ForecastView) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from eigencurve.figures.forecasts import fit_figure, forecasts_figure, intervals_figure
 from eigencurve.figures.rates import rates_figure
-from eigencurve.forecast.forecast import ForecastRow
 from eigencurve.planning.forecasts import (
     BEST_FOUND,
     ForecastView,
@@ -29,8 +28,8 @@ def table_section(view: ForecastView) -> Section:
     """Build the section with the forecast of every schedule."""
     text = ", ".join(f"{row.name} {row.loss:.4f}" for row in view.table.rows)
     picture = inline_svg(intervals_figure(view.table), "intervals", f"Forecast final losses: {text}.")
-    columns = ["schedule", "loss", "80 % interval", "behind the best", "80 % interval of the difference"]
-    rows = [_cells(row, place) for place, row in enumerate(view.table.rows)]
+    columns = view.table.columns()
+    rows = [list(cells) for cells in zip(*columns.values(), strict=True)]
     caption = f"Forecast loss after {view.total_steps:,} steps, peak rate {view.peak_lr:.4g}"
     notes = sorted({sentence for row in view.table.rows for sentence in row.beyond})
     return Section(
@@ -40,7 +39,7 @@ def table_section(view: ForecastView) -> Section:
                 "All schedules have the same length, warmup and peak rate. Most errors of the fit are common to all"
                 " schedules, so the differences are known better than the losses."
             ),
-            table(caption, columns, rows),
+            table(caption, list(columns), rows),
             *(paragraph(f"* {sentence}") for sentence in notes),
             figure(picture, f"Forecast losses at the end, with 80 % intervals, peak rate {view.peak_lr:.4g}."),
         ],
@@ -90,12 +89,6 @@ def basis_section(view: ForecastView, warnings: Sequence[str]) -> Section:
         paragraph(tag("b", "Which short run would help most: "), next_run_line(view.next_run)),
     ]
     return Section("What it is based on", blocks)
-
-
-def _cells(row: ForecastRow, place: int) -> list[str]:
-    name = f"{row.name} *" if row.beyond else row.name
-    behind = [f"{row.behind:+.4f}", f"{row.behind_low:+.4f} to {row.behind_high:+.4f}"] if place else ["–", ""]
-    return [name, f"{row.loss:.4f}", f"{row.low:.4f} to {row.high:.4f}", *behind]
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What the logged runs cover, and where a forecast goes beyond it."""
+"""LoggedRange: the rates, lengths and decays of logged runs, and where a schedule goes beyond them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ FAR_ABOVE, FAR_BELOW = 10.0, 100.0
 
 
 @dataclass(frozen=True)
-class Logged:
-    """What the fitted runs cover.
+class LoggedRange:
+    """The rates, lengths and decays of logged runs, or of one schedule.
 
     Attributes:
         lowest_peak: Lowest peak rate.
@@ -54,35 +54,38 @@ class Logged:
         decays_differ = math.isfinite(self.decay) and self.slowest_decay >= CONTRAST * self.decay
         return decays_differ and self.highest_peak <= SAME * self.lowest_peak
 
+    @property
+    def peaks(self) -> str:
+        """The lowest and the highest peak rate as text, or the only one."""
+        return " to ".join(f"{peak:.3g}" for peak in sorted({self.lowest_peak, self.highest_peak}))
+
     def has_peak(self, peak: float) -> bool:
         """Whether a peak rate is among the logged ones, or between them."""
         return self.lowest_peak / SAME <= peak <= SAME * self.highest_peak
 
     def require_near(self, function: str, argument: str, value: Any) -> float:
-        """``value`` as a peak rate, if it is so close to the logged ones that a forecast can mean something."""
+        """``value`` as a peak rate, if it is close enough to the logged ones for a forecast."""
         peak = _check.positive(function, argument, value)
         low, high = self.lowest_peak / FAR_BELOW, self.highest_peak * FAR_ABOVE
         if not low <= peak <= high:
-            rates = " to ".join(f"{rate:.3g}" for rate in sorted({self.lowest_peak, self.highest_peak}))
-            limits = f"from {low:.3g} to {high:.3g}, because the logged peak rate is {rates}"
+            limits = f"from {low:.3g} to {high:.3g}, because the logged peak rate is {self.peaks}"
             _check.refuse(function, argument, limits, peak, "Log a run near that rate first.")
         return peak
 
-    def beyond(self, reach: Logged) -> tuple[str, ...]:
-        """Where a schedule, described by ``reach``, goes beyond the logged runs: one sentence each."""
-        found = []
-        if not self.has_peak(reach.highest_peak):
-            logged = " to ".join(f"{peak:.3g}" for peak in sorted({self.lowest_peak, self.highest_peak}))
-            found.append(f"its peak rate {reach.highest_peak:.3g} is outside the logged {logged}")
-        if reach.num_steps > SAME * self.num_steps:
-            ratio = reach.num_steps / self.num_steps
-            found.append(f"its {reach.num_steps:,} steps are {ratio:.1f} times those of the longest logged run")
-        if math.isfinite(reach.decay) and reach.decay < self.decay / AS_FAST:
-            faster = "no logged run decays" if math.isinf(self.decay) else "it decays faster than any logged run"
-            found.append(faster)
-        if reach.decay > AS_FAST * self.slowest_decay:
-            found.append("it decays more slowly than any logged run")
-        return tuple(found)
+    def beyond(self, schedule: LoggedRange) -> tuple[str, ...]:
+        """Where a schedule goes beyond the logged runs: one sentence each."""
+        sentences = []
+        if not self.has_peak(schedule.highest_peak):
+            sentences.append(f"its peak rate {schedule.highest_peak:.3g} is outside the logged {self.peaks}")
+        if schedule.num_steps > SAME * self.num_steps:
+            ratio = schedule.num_steps / self.num_steps
+            sentences.append(f"its {schedule.num_steps:,} steps are {ratio:.1f} times those of the longest logged run")
+        if math.isfinite(schedule.decay) and schedule.decay < self.decay / AS_FAST:
+            no_decay = math.isinf(self.decay)
+            sentences.append("no logged run decays" if no_decay else "it decays faster than any logged run")
+        if schedule.decay > AS_FAST * self.slowest_decay:
+            sentences.append("it decays more slowly than any logged run")
+        return tuple(sentences)
 
     def warmup_for(self, total_steps: int) -> int:
         """The warmup of a run of T steps: that of the longest run, in proportion if T is smaller than its length."""
@@ -93,26 +96,31 @@ class Logged:
         return {name: None if math.isinf(value) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, entry: dict[str, Any]) -> Logged:
+    def from_dict(cls, entry: dict[str, Any]) -> LoggedRange:
         """The inverse of :meth:`to_dict`."""
         infinite = {name: math.inf for name in ("decay", "slowest_decay") if entry.get(name) is None}
         return cls(**{**entry, **infinite})
 
 
-def logged_range(runs: Sequence[LoggedRun], reference: float) -> Logged:
-    """What ``runs`` cover together, up to the last loss of each."""
-    parts = [_reach(run.rates[: run.steps[-1]], reference) for run in runs]
+def logged_range(runs: Sequence[LoggedRun], reference: float) -> LoggedRange:
+    """The range that ``runs`` cover together, up to the last loss of each."""
+    parts = [_coverage(run.rates[: run.steps[-1]], reference) for run in runs]
     longest = max(parts, key=lambda part: part.num_steps)
-    return Logged(
-        min(part.highest_peak for part in parts),
-        max(part.highest_peak for part in parts),
-        longest.num_steps,
-        max(part.travel for part in parts),
-        min(part.decay for part in parts),
-        min(part.lowest_rate for part in parts),
-        longest.warmup_steps,
-        max(part.decay for part in parts),
+    return LoggedRange(
+        lowest_peak=min(part.highest_peak for part in parts),
+        highest_peak=max(part.highest_peak for part in parts),
+        num_steps=longest.num_steps,
+        travel=max(part.travel for part in parts),
+        decay=min(part.decay for part in parts),
+        lowest_rate=min(part.lowest_rate for part in parts),
+        warmup_steps=longest.warmup_steps,
+        slowest_decay=max(part.decay for part in parts),
     )
+
+
+def coverage_of(schedule: Schedule, reference: float) -> LoggedRange:
+    """The range that a single schedule covers."""
+    return _coverage(schedule.values(), reference)
 
 
 def by_peak(runs: Sequence[LoggedRun]) -> list[list[LoggedRun]]:
@@ -126,20 +134,13 @@ def by_peak(runs: Sequence[LoggedRun]) -> list[list[LoggedRun]]:
     return groups
 
 
-def reach_of(schedule: Schedule, reference: float) -> Logged:
-    """What a single schedule covers."""
-    return _reach(schedule.values(), reference)
-
-
-def _reach(rates: Array, reference: float) -> Logged:
-    peak = float(rates.max())
+def _coverage(rates: Array, reference: float) -> LoggedRange:
     top = int(np.argmax(rates))
-    after = rates[top:] / peak
-    high = np.flatnonzero(after >= DECAY[0])
+    peak, after = float(rates[top]), rates[top:] / rates[top]
     low = np.flatnonzero(after <= DECAY[1])
     decay = math.inf
     if len(low):
-        begin = int(high[high < low[0]][-1])
+        begin = int(np.flatnonzero(after[: low[0]] >= DECAY[0])[-1])
         decay = float(after[begin : low[0]].sum()) * peak / reference
     total = float(rates.sum()) / reference
-    return Logged(peak, peak, len(rates), total, decay, float(after.min()), top, decay)
+    return LoggedRange(peak, peak, len(rates), total, decay, float(after.min()), top, decay)

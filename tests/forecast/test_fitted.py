@@ -13,27 +13,21 @@ def fitted():
 
 
 def test_the_mean_and_variance_are_those_of_the_mixture(fitted):
-    outlook = fitted.outlook(ec.cosine(2000, 0.01), np.array([500, 2000]))
+    forecast = fitted.forecast(ec.cosine(2000, 0.01), np.array([500, 2000]))
     rng, draws = np.random.default_rng(0), []
-    for weight, losses, slopes, covariance in zip(
-        outlook.weights, outlook.losses, outlook.slopes, outlook.covariances, strict=True
-    ):
-        off = rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=round(200_000 * weight))
+    for member, losses, slopes in zip(fitted.members, forecast.losses, forecast.slopes, strict=True):
+        off = rng.multivariate_normal(np.zeros(len(slopes.T)), member.covariance, size=round(200_000 * member.weight))
         draws.append(losses + off @ slopes.T)
     drawn = np.concatenate(draws)
-    assert_allclose(outlook.mean, drawn.mean(axis=0), atol=1e-3)
-    assert_allclose(outlook.variance - outlook.slack**2, drawn.var(axis=0), rtol=0.03)
-
-
-def test_a_schedule_is_not_behind_itself(fitted):
-    outlook = fitted.outlook(ec.cosine(2000, 0.01))
-    assert outlook.minus(outlook) == (0.0, 0.0)
+    assert_allclose(forecast.mean, drawn.mean(axis=0), atol=1e-3)
+    assert_allclose(forecast.variance - forecast.slack**2, drawn.var(axis=0), rtol=0.03)
 
 
 def test_common_errors_cancel_in_a_difference(fitted):
-    one, other = fitted.outlook(ec.cosine(2000, 0.01)), fitted.outlook(ec.cosine(2000, 0.01, 0.0005))
-    behind, variance = one.minus(other)
-    assert behind == pytest.approx(float(one.mean[-1] - other.mean[-1]))
+    one, other = fitted.forecast(ec.cosine(2000, 0.01)), fitted.forecast(ec.cosine(2000, 0.01, 0.0005))
+    assert one.minus(one) == (0.0, 0.0)
+    difference, variance = one.minus(other)
+    assert difference == pytest.approx(float(one.mean[-1] - other.mean[-1]))
     assert variance < 0.1 * float(one.variance[-1] + other.variance[-1])
 
 
@@ -46,11 +40,11 @@ def test_common_errors_cancel_in_a_difference(fitted):
     ],
 )
 def test_what_goes_beyond_the_logs_is_less_certain(fitted, inside, outside):
-    assert fitted.outlook(outside).variance[-1] > 2 * fitted.outlook(inside).variance[-1]
+    assert fitted.forecast(outside).variance[-1] > 2 * fitted.forecast(inside).variance[-1]
 
 
 def test_within_the_logs_nothing_is_added(fitted):
-    assert not fitted.outlook(ec.linear(2000, 0.01)).slack.any()
+    assert not fitted.forecast(ec.linear(2000, 0.01)).slack.any()
 
 
 def test_rates_beyond_the_curvature_of_the_fit_are_refused():
@@ -61,5 +55,5 @@ def test_rates_beyond_the_curvature_of_the_fit_are_refused():
 def test_a_decay_that_was_never_logged_is_hardly_known():
     constant = fit_runs(logged(ec.constant(2000, 0.01))).fitted
     spread = constant.law.spread
-    assert constant.outlook(ec.wsd(2000, 0.01, 200)).slack[-1] >= 0.1 * spread
-    assert constant.outlook(ec.constant(2000, 0.01)).slack[-1] == 0
+    assert constant.forecast(ec.wsd(2000, 0.01, 200)).slack[-1] >= 0.1 * spread
+    assert constant.forecast(ec.constant(2000, 0.01)).slack[-1] == 0

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
-from eigencurve.forecast.rates import schedule_from_rates, uncertain_areas
+from eigencurve.forecast.logged_schedule import schedule_from_rates, uncertain_areas
 
 T = 1000
 

@@ -5,7 +5,7 @@ import pytest
 from tests.reference.forecast import logged, three_runs
 
 import eigencurve as ec
-from eigencurve.forecast.logged import Logged, by_peak, logged_range, reach_of
+from eigencurve.forecast.coverage import LoggedRange, by_peak, coverage_of, logged_range
 
 
 def test_what_three_runs_cover():
@@ -24,10 +24,10 @@ def test_only_the_logged_part_of_a_schedule_counts():
 
 
 def test_the_length_of_a_decay():
-    assert reach_of(ec.linear(1000, 0.01), 0.01).decay == pytest.approx(280, rel=0.01)  # mean 0.7 over 400 steps
-    assert reach_of(ec.linear(1000, 0.005), 0.01).decay == pytest.approx(140, rel=0.01)
-    assert math.isinf(reach_of(ec.constant(1000, 0.01), 0.01).decay)
-    assert reach_of(ec.warmup(ec.linear(900, 0.01), 100), 0.01).warmup_steps == 100
+    assert coverage_of(ec.linear(1000, 0.01), 0.01).decay == pytest.approx(280, rel=0.01)  # mean 0.7 over 400 steps
+    assert coverage_of(ec.linear(1000, 0.005), 0.01).decay == pytest.approx(140, rel=0.01)
+    assert math.isinf(coverage_of(ec.constant(1000, 0.01), 0.01).decay)
+    assert coverage_of(ec.warmup(ec.linear(900, 0.01), 100), 0.01).warmup_steps == 100
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ def test_the_length_of_a_decay():
 )
 def test_what_goes_beyond_the_logs_is_marked(schedule, words):
     covered = logged_range([logged(ec.constant(2000, 0.01)), logged(ec.linear(2000, 0.01))], 0.01)
-    found = covered.beyond(reach_of(schedule, 0.01))
+    found = covered.beyond(coverage_of(schedule, 0.01))
     assert len(found) == len(words)
     assert all(word in sentence for word, sentence in zip(words, found, strict=True))
 
 
 def test_constant_rates_say_nothing_about_any_decay():
     covered = logged_range([logged(ec.constant(2000, 0.01))], 0.01)
-    assert covered.beyond(reach_of(ec.cosine(2000, 0.01), 0.01)) == ("no logged run decays",)
+    assert covered.beyond(coverage_of(ec.cosine(2000, 0.01), 0.01)) == ("no logged run decays",)
 
 
 def test_logs_that_only_decay_say_little_about_a_constant_rate():
     covered = logged_range([logged(ec.cosine(2000, 0.01)), logged(ec.linear(2000, 0.01))], 0.01)
-    assert covered.beyond(reach_of(ec.constant(2000, 0.01), 0.01)) == ("it decays more slowly than any logged run",)
-    assert covered.beyond(reach_of(ec.linear(2000, 0.01), 0.01)) == ()
+    assert covered.beyond(coverage_of(ec.constant(2000, 0.01), 0.01)) == ("it decays more slowly than any logged run",)
+    assert covered.beyond(coverage_of(ec.linear(2000, 0.01), 0.01)) == ()
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_groups_of_one_peak_rate():
 def test_it_survives_json():
     for runs in (three_runs(), [logged(ec.constant(200, 0.01))]):
         covered = logged_range(runs, 0.01)
-        assert Logged.from_dict(json.loads(json.dumps(covered.to_dict()))) == covered
+        assert LoggedRange.from_dict(json.loads(json.dumps(covered.to_dict()))) == covered
 
 
 def test_it_reads_files_from_before_slow_decays_were_recorded():
     covered = logged_range(three_runs(), 0.01)
     earlier = {name: value for name, value in covered.to_dict().items() if name != "slowest_decay"}
-    assert Logged.from_dict(earlier) == covered
+    assert LoggedRange.from_dict(earlier) == covered
 
 
 def test_a_rate_far_from_the_logged_ones_is_refused():

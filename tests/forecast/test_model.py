@@ -2,26 +2,32 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from tests.reference import forecast as reference
 
-from eigencurve.forecast.law import (
+import eigencurve as ec
+from eigencurve.forecast.model import (
     FIRST_NOISE,
     FLOOR,
+    LARGEST,
     LOG_AMPLITUDE,
     LOG_EXPONENT,
     LOG_OFFSET,
     PEAK_NOISE,
     PEAK_PROGRESS,
-    Law,
+    SPACING,
+    law_for,
+    noise_power,
 )  # fmt: skip
-from eigencurve.forecast.measures import grid_for
 
 TRAVEL = 2000.0
 
 
 @pytest.fixture
 def law():
-    return Law(grid_for(TRAVEL), TRAVEL, spread=0.8)
+    return law_for(TRAVEL, spread=0.8)
 
 
 @pytest.fixture
@@ -33,8 +39,8 @@ def parameters(law):
 
 def responses(law, progress):
     """Those of a constant rate for the sum ``progress`` of the rates, and any noise."""
-    bias = np.exp(-2 * np.outer(progress, law.grid.lam))
-    return bias, np.random.default_rng(1).random((len(progress), len(law.grid.noisy)))
+    bias = np.exp(-2 * np.outer(progress, law.lam))
+    return bias, np.random.default_rng(1).random((len(progress), len(law.noisy)))
 
 
 @pytest.mark.parametrize("alpha", [0.2, 0.5, 1.3])
@@ -81,9 +87,34 @@ def test_the_progress_slope_is_the_derivative_in_the_logarithm_of_time(law, para
 def test_the_prior_prefers_smooth_noise_of_the_usual_slope(law):
     matrix, values = law.prior()
     usual = law.start(3.0)
-    usual[FIRST_NOISE:] += 0.1 * (np.log(law.grid.noisy) - np.log(law.grid.noisy).mean())
+    usual[FIRST_NOISE:] += 0.1 * (np.log(law.noisy) - np.log(law.noisy).mean())
     assert_allclose(matrix @ usual, values, atol=1e-10)
     rough = usual.copy()
     rough[FIRST_NOISE::2] += 1.0
     assert np.sum((matrix @ rough - values) ** 2) > 10
     assert not matrix[:, FLOOR].any()
+
+
+@given(st.floats(10, 1e7))
+def test_the_nodes_are_even_in_the_logarithm_and_cover_the_run(travel):
+    law = law_for(travel, 1.0)
+    assert_allclose(np.diff(np.log(law.lam)), SPACING)
+    assert law.lam[-1] == LARGEST
+    assert law.lam[0] * travel <= 1e-3
+    assert len(law.noisy) >= 3
+    assert law.noisy[0] * travel >= 0.5 or len(law.noisy) == 3
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 0.6])
+def test_responses_are_those_of_the_literal_loop(gamma):
+    schedule, law = ec.warmup(ec.cosine(90, 0.02), 10), law_for(60.0, 1.0)
+    bias, variance = law.responses(schedule, 0.02, gamma, np.array([5, 40, 100]))
+    error, noise = reference.responses(law.lam, schedule.values() / 0.02, gamma, {5, 40, 100})
+    assert_allclose(bias, error, rtol=1e-10, atol=1e-300)
+    assert_allclose(variance, noise[:, law.first_noisy :], rtol=1e-10)
+
+
+@given(st.floats(0, 0.8))
+def test_the_noise_power_turns_effective_rates_into_that_of_the_rate(gamma):
+    rate = 0.37
+    assert (rate ** (1 - gamma)) ** (2 + noise_power(gamma)) == pytest.approx(rate ** (2 - 1.5 * gamma))
