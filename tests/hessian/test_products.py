@@ -146,7 +146,7 @@ def test_the_functions_of_this_package_count_as_native():
 
 
 class RecomputedBlock(nn.Module):
-    """A network whose backward pass runs its layer norm, activation and LSTM again."""
+    """A network whose backward pass runs its activation and LSTM again."""
 
     def __init__(self, recompute):
         super().__init__()

@@ -6,9 +6,9 @@ except ImportError as error:
     raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
 
 from eigencurve._heap import keep_freed_memory
+from eigencurve.hessian.bilinear import crashes_channels_last
 from eigencurve.hessian.distributed import DistributedOperator
 from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum, shortened
-from eigencurve.hessian.kernels import crashes_channels_last
 from eigencurve.hessian.lanczos import LanczosRun, lanczos
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory

@@ -50,10 +50,9 @@ def generators_in(model: nn.Module) -> list[torch.Generator]:
 def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[None]:
     """Run a block with kernels that have a double backward.
 
-    Modules compiled by ``torch.compile`` run uncompiled, and attention runs as plain matrix products. Convolutions,
-    norms, smooth activations and LSTMs get a faster double backward (:class:`FastKernels`). With ``plain``, cuDNN and
-    oneDNN are disabled instead, because their recurrent layers have no double backward; convolutions are slower without
-    them.
+    Modules compiled by ``torch.compile`` run uncompiled, and attention runs as plain matrix products. Some layers get a
+    faster double backward (:class:`FastKernels`). With ``plain``, cuDNN and oneDNN are disabled instead, because their
+    recurrent layers have no double backward; convolutions are slower without them.
     """
     with ExitStack() as stack:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))

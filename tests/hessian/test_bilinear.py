@@ -8,7 +8,7 @@ from tests.hessian.models import generator
 from tests.hessian.test_kernels import derivatives
 from torch.nn import functional as F
 
-from eigencurve.hessian import HessianOperator, matrix_products
+from eigencurve.hessian import HessianOperator, bilinear
 from eigencurve.hessian.kernels import FastKernels
 
 needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this PyTorch has no oneDNN")
@@ -17,8 +17,8 @@ needs_onednn = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reas
 @pytest.fixture(autouse=True)
 def _replace_all(monkeypatch):
     """Replace products of any size, also where oneDNN is not faster."""
-    monkeypatch.setattr(matrix_products, "WORTHWHILE", 0)
-    monkeypatch.setattr(matrix_products, "is_onednn_faster", lambda: True)
+    monkeypatch.setattr(bilinear, "WORTHWHILE", 0)
+    monkeypatch.setattr(bilinear, "is_onednn_faster", lambda: True)
 
 
 def rand(*shape, dtype=torch.float32):
@@ -48,7 +48,7 @@ def test_products_equal_those_of_torch(kind):
     wanted = derivatives(function, *leaves)
     with FastKernels():
         found = derivatives(function, *leaves)
-        assert any("_Product" in name for name in _graph(function(*leaves)))
+        assert any("_Partial" in name for name in _graph(function(*leaves)))
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -65,7 +65,7 @@ LEFT_ALONE = {
 def test_other_products_are_torch_s_own(kind):
     with FastKernels():
         value = LEFT_ALONE[kind]()
-    assert not any("_Product" in name for name in _graph(value))
+    assert not any("_Partial" in name for name in _graph(value))
     torch.testing.assert_close(value, LEFT_ALONE[kind]())
 
 
@@ -82,7 +82,7 @@ def test_wrong_shapes_get_torch_s_message():
 def test_small_products_are_not_replaced(monkeypatch):
     monkeypatch.undo()
     with FastKernels():
-        assert not any("_Product" in name for name in _graph(rand(6, 5, 4) @ rand(6, 4, 3)))
+        assert not any("_Partial" in name for name in _graph(rand(6, 5, 4) @ rand(6, 4, 3)))
 
 
 @needs_onednn
@@ -109,18 +109,18 @@ def test_a_hessian_of_such_layers_is_the_plain_one():
 @pytest.mark.parametrize(("seconds", "chosen"), [((1.0, 2.0), True), ((1.0, 1.2), False), ((2.0, 1.0), False)])
 def test_onednn_is_chosen_if_its_shortest_time_is_clearly_shorter(monkeypatch, seconds, chosen):
     monkeypatch.undo()
-    turns = [(9.0, 9.0)] * matrix_products.TIMED_TURNS  # with other work on the machine
+    turns = [(9.0, 9.0)] * bilinear.TIMED_TURNS  # with other work on the machine
     turns[3], turns[5] = (seconds[0], 9.0), (9.0, seconds[1])
     times = itertools.chain.from_iterable(turns)
-    monkeypatch.setattr(matrix_products.torch.backends.mkldnn, "is_available", lambda: True)
-    monkeypatch.setattr(matrix_products.timeit, "timeit", lambda *_, **__: next(times))
-    assert matrix_products.is_onednn_faster.__wrapped__() is chosen
+    monkeypatch.setattr(bilinear.torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(bilinear.timeit, "timeit", lambda *_, **__: next(times))
+    assert bilinear.is_onednn_faster.__wrapped__() is chosen
 
 
 def test_without_onednn_nothing_is_timed(monkeypatch):
     monkeypatch.undo()
-    monkeypatch.setattr(matrix_products.torch.backends.mkldnn, "is_available", lambda: False)
-    assert not matrix_products.is_onednn_faster.__wrapped__()
+    monkeypatch.setattr(bilinear.torch.backends.mkldnn, "is_available", lambda: False)
+    assert not bilinear.is_onednn_faster.__wrapped__()
 
 
 def _graph(value):
@@ -142,6 +142,6 @@ def test_onednn_gets_matrices_without_gaps(monkeypatch, rows, columns):
     monkeypatch.setattr(
         torch.ops.mkldnn, "_linear_pointwise", lambda a, b, *rest: seen.append((a, b)) or original(a, b, *rest)
     )
-    product = matrix_products._by_onednn(matrix.mT, matrix)
+    product = bilinear._by_onednn(matrix.mT, matrix)
     assert torch.allclose(product, matrix.mT @ matrix, rtol=1e-5, atol=1e-4)
     assert all(part.is_contiguous() or part.mT.is_contiguous() for part in seen[0])
