@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from benchmarks.memory_modes import peak_bytes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from eigencurve.figures.scaling import scaling_figure
+from eigencurve.figures.style import style
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 from paper.engine.pool import in_new_process
 from paper.models.making import drawn_from
@@ -96,6 +98,21 @@ def make() -> ResultsPage:
     ]
     figure = scaling_figure([result.dim for result in sizes], points, memory)
     return ResultsPage("large", "Large models", "\n\n".join(parts), figures={"large.png": figure})
+
+
+def scaling_figure(
+    dims: Sequence[int], times: Mapping[str, Sequence[float]], sizes: Mapping[str, Sequence[float]]
+) -> Figure:
+    """Draw times and sizes against the number of parameters, on logarithmic axes."""
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    panels = zip(figure.subplots(1, 2), (times, sizes), ("CPU time (s)", "memory (GB)"), strict=True)
+    for axes, curves, label in panels:
+        for place, (name, values) in enumerate(curves.items()):
+            axes.plot(dims, values, marker="o", markersize=4, label=name, **style(place))
+        axes.set(xscale="log", yscale="log", xlabel="parameters", ylabel=label)
+        axes.legend(frameon=False, fontsize="small")
+        axes.grid(alpha=0.3)
+    return figure
 
 
 def measure_size(size: tuple[int, int, int, int] | None) -> SizeResult:

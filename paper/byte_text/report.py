@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from eigencurve.figures.curves import curves_figure
 from eigencurve.runs import Outcome
 from paper.byte_text.predictions import PredictedLoss, Predictions
 from paper.byte_text.scales import COSINE, FIRST, ByteScale
@@ -25,6 +24,7 @@ from paper.engine.pairing import (
 )
 from paper.engine.protocol import Trials
 from paper.engine.winners import mean_curve
+from paper.figures import curves_figure
 from paper.page import ResultsPage, markdown_table
 from paper.training.settings import PRECISION_WORDS
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from eigencurve.figures.curves import curves_figure
 from paper.engine.claims import best_sentence, paper_sentence
 from paper.engine.protocol import Trials
 from paper.engine.winners import ReportedMetrics, Winner, settings_text
+from paper.figures import curves_figure
 from paper.page import ResultsPage, markdown_table
 
 HEADINGS = {"loss": "training loss", "accuracy": "test accuracy (%)", "top5": "top-5 accuracy (%)"}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from eigencurve import Spectrum, cosine, eigencurve, extra_term
-from eigencurve.figures.rates import schedule_figure
-from eigencurve.figures.spectra import spectrum_figure
+from eigencurve.figures.schedules import schedule_figure
 from eigencurve.runs import Outcome
 from eigencurve.spectrum import group, prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.power_law import fitted_law
 from paper.data.folder import GOOGLENET_CIFAR10, RESNET_CIFAR10, VGG16_CIFAR10, published_spectrum
+from paper.figures import spectrum_figure
 from paper.images.scales import TITLES
 from paper.images.spectra import spectrum_of
 from paper.page import ResultsPage, markdown_table

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from eigencurve.figures.curves import curves_figure
 from paper.data.folder import require_folder
 from paper.data.ptb import Corpus, load_ptb, load_small_ptb
 from paper.engine.claims import best_sentence, paper_sentence
 from paper.engine.protocol import Settings, Trials
 from paper.engine.request import Request
 from paper.engine.winners import GridSearch, ReportedMetrics, Winner, settings_text
+from paper.figures import curves_figure
 from paper.language.experiment import language_experiment
 from paper.language.scales import BASELINE_EPOCHS, BASELINE_HOLD, SCALES, LanguageScale, grids
 from paper.models.lstm import WIDTH

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from eigencurve.figures.prediction import PredictedCurve, limits_figure, prediction_figure
-from paper.arrays import Array
+from eigencurve.figures.style import COLOURS
+from paper.arrays import Array, IntArray
+from paper.figures import MARKERS
 from paper.prediction.findings import Finding, progress_ratios, typical_factor
 from paper.prediction.study import END, START, NoiseEffect, ProblemFindings, knows_minimum, ratios
 
 LIMITS = "prediction_limits.png"
+# The band around a measured mean, in standard errors.
+BAND = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedCurve:
+    """A loss along the run, measured and predicted.
+
+    Attributes:
+        name: Name in the legend.
+        steps: Numbers of steps.
+        measured: Mean of the runs.
+        error: Its standard error.
+        predicted: Prediction.
+        exact: Exact expectation, if known.
+    """
+
+    name: str
+    steps: IntArray
+    measured: Array
+    error: Array
+    predicted: Array
+    exact: Array | None = None
 
 
 def figures(found: Sequence[ProblemFindings], effects: Sequence[NoiseEffect]) -> dict[str, Figure]:
@@ -84,3 +111,103 @@ def _progress(found: ProblemFindings, model: str) -> tuple[Array, Array, Array, 
 def _final(found: ProblemFindings, curves: Array) -> Array:
     with np.errstate(invalid="ignore"):
         return np.asarray(curves[:, -1] if found.problem.is_minimum else curves[:, 0] - curves[:, -1])
+
+
+def prediction_figure(
+    panels: Mapping[str, Sequence[PredictedCurve]],
+    finals: Mapping[str, tuple[Array, Array]],
+    quantity: str,
+    final_quantity: str,
+    log: bool = True,
+) -> Figure:
+    """Draw curves with their predictions, one panel for each way to predict, and a scatter plot of final values.
+
+    Args:
+        panels: Curves by title of the panel.
+        finals: Predicted and measured final values, by name of the way to predict.
+        quantity: What the curves show.
+        final_quantity: What the scatter plot shows.
+        log: Whether the axis of the curves is logarithmic.
+    """
+    count = len(panels) + 1
+    figure = Figure(figsize=(4.6 * count, 4.4), layout="constrained")
+    grid = figure.subplots(1, count)
+    for axes, (title, curves) in zip(grid, panels.items(), strict=False):
+        _draw_curves(axes, curves, log)
+        axes.set(xlabel="step", ylabel=quantity, title=title)
+    _draw_finals(grid[-1], finals, final_quantity)
+    handles, names = grid[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    return figure
+
+
+def limits_figure(
+    factors: Mapping[str, tuple[Array, Array]], progress: Mapping[str, tuple[Array, Array, Array, Array]]
+) -> Figure:
+    """Draw how far predictions are off against the distance from the minimum.
+
+    Args:
+        factors: Excess loss of the starts and the typical factor between prediction and runs, by name of the problem.
+        progress: Loss of the starts and the least, median and greatest ratio of predicted to measured progress, by
+            name of the way to predict. A panel without data is left out.
+    """
+    drawings = [partial(_draw_factors, factors=factors)] if factors else []
+    drawings += [partial(_draw_progress, progress=progress)] if progress else []
+    figure = Figure(figsize=(5.3 * len(drawings), 4.4), layout="constrained")
+    for axes, draw in zip(figure.subplots(1, len(drawings), squeeze=False)[0], drawings, strict=True):
+        draw(axes)
+        axes.axhline(1.0, color="#808080", linewidth=0.8)
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.grid(alpha=0.3, which="both")
+        axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def _draw_factors(axes: Any, factors: Mapping[str, tuple[Array, Array]]) -> None:
+    for i, (name, (excess, factor)) in enumerate(factors.items()):
+        axes.plot(excess, factor, marker=MARKERS[i], color=COLOURS[i], label=name)
+    axes.set(xscale="log", yscale="log", xlabel="excess loss of the start", ylabel="typical factor, final excess loss")
+    axes.yaxis.set_minor_formatter("{x:g}")
+
+
+def _draw_progress(axes: Any, progress: Mapping[str, tuple[Array, Array, Array, Array]]) -> None:
+    for i, (name, (loss, low, median, high)) in enumerate(progress.items()):
+        bars = (median - low, high - median)
+        axes.errorbar(loss, median, yerr=bars, marker=MARKERS[i], color=COLOURS[i + 3], capsize=3, label=name)
+    axes.set(yscale="log", xlabel="loss of the start", ylabel="predicted / measured progress")
+
+
+def _draw_curves(axes: Any, curves: Sequence[PredictedCurve], log: bool) -> None:
+    for i, curve in enumerate(curves):
+        seen, colour = curve.steps >= 1, COLOURS[i]
+        steps, mean, band = curve.steps[seen], curve.measured[seen], BAND * curve.error[seen]
+        lower = np.maximum(mean - band, 0.1 * mean) if log else mean - band
+        axes.fill_between(steps, lower, mean + band, color=colour, alpha=0.25, linewidth=0)
+        axes.plot(steps, mean, color=colour, linewidth=1.6, label=f"{curve.name}, runs")
+        axes.plot(steps, curve.predicted[seen], color=colour, linestyle="--", linewidth=1.3)
+        if curve.exact is not None:
+            axes.plot(steps, curve.exact[seen], color=colour, linestyle=":", linewidth=1.6)
+    axes.plot([], [], color="#000000", linestyle="--", linewidth=1.3, label="predicted")
+    if any(curve.exact is not None for curve in curves):
+        axes.plot([], [], color="#000000", linestyle=":", linewidth=1.6, label="exact expectation")
+    axes.set(xscale="log", yscale="log" if log else "linear")
+    axes.grid(alpha=0.3)
+
+
+def _draw_finals(axes: Any, finals: Mapping[str, tuple[Array, Array]], quantity: str) -> None:
+    every = [np.zeros(0)]
+    for i, (name, (predicted, measured)) in enumerate(finals.items()):
+        usable = np.isfinite(predicted) & np.isfinite(measured) & (predicted > 0) & (measured > 0)
+        axes.plot(
+            measured[usable], predicted[usable], MARKERS[i], color=COLOURS[i + 3], markersize=5, alpha=0.8, label=name
+        )
+        every += [measured[usable], predicted[usable]]
+    shown = np.concatenate(every)
+    if len(shown):
+        ends = np.array([0.7 * shown.min(), 1.4 * shown.max()])
+        axes.plot(ends, ends, color="#808080", linewidth=0.8)
+    axes.set(xscale="log", yscale="log", xlabel=f"{quantity}, runs", ylabel=f"{quantity}, predicted")
+    axes.set_title("every schedule at every rate")
+    axes.grid(alpha=0.3)
+    if finals:
+        axes.legend(frameon=False, fontsize="small")

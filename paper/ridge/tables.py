@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.figures.curves import curves_figure
-from eigencurve.figures.spectra import spectrum_figure
 from eigencurve.runs import Run, Store
 from paper.data.rows import load_rows
 from paper.engine.claims import best_sentence
 from paper.engine.protocol import Finding, Trials, search
 from paper.engine.request import Request
 from paper.engine.winners import settings_text
+from paper.figures import curves_figure, spectrum_figure
 from paper.page import ResultsPage, epochs_text, markdown_table
 from paper.ridge.experiment import EPOCHS, RidgeExperiment, RidgeProblem, grids
 from paper.ridge.theory import SamplingCheck, best_grid, check_sampling

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from eigencurve import NoisyQuadratic, eigencurve
-from eigencurve.figures.noise import noise_figure
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum import prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.theory.candidates import usual_schedules
+from paper.figures import noise_figure
 from paper.page import ResultsPage, markdown_table
 from paper.studies.noise_covariance import covariance_section
 from paper.studies.noise_measuring import OWN, PLAIN, decay_in

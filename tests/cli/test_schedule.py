@@ -38,7 +38,7 @@ def test_schedules_are_written_exactly(here):
 
 
 def test_without_matplotlib_figures_name_the_extra(here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "eigencurve.figures.rates", None)
+    monkeypatch.setitem(sys.modules, "eigencurve.figures.schedules", None)
     result = CliRunner().invoke(app, ["schedule", "--kind", "cosine", "--steps", "9", "--lr", "1", "-o", "f.png"])
     assert result.exit_code == 1
     assert not (here / "f.png").exists()

@@ -1,19 +1,11 @@
 import pytest
 from tests.report.measured import measured_subject
 
-import eigencurve as ec
 from eigencurve.planning.subject import law_subject
 from eigencurve.spectrum.groups import group
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.figures.spectra import draw_negative, octave_figure, octave_panel, spectrum_figure
-
-LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
-
-
-def test_a_spectrum_figure_has_a_bar_per_octave():
-    figure = spectrum_figure(LAW.spectrum(300))
-    assert len(figure.axes[0].patches) == len(ec.spectrum.group(LAW))
+from eigencurve.figures.spectra import draw_negative, octave_figure, octave_panel
 
 
 def test_octaves_are_drawn_with_their_error_bars_and_law():

@@ -6,7 +6,7 @@ import pytest
 import eigencurve as ec
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.figures.rates import rates_figure
+from eigencurve.figures.schedules import rates_figure
 from eigencurve.report.svg import inline_svg
 
 

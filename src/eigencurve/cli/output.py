@@ -90,7 +90,7 @@ def schedule_content(schedule: Schedule, path: Path) -> bytes:
         return json_bytes(schedule.to_dict())
     if suffix == ".csv":
         return csv_bytes(schedule)
-    from eigencurve.figures.files import figure_bytes  # imports matplotlib, which only figures need
-    from eigencurve.figures.rates import schedule_figure
+    from eigencurve.figures.canvas import figure_bytes  # imports matplotlib, which only figures need
+    from eigencurve.figures.schedules import schedule_figure
 
     return figure_bytes(schedule_figure(schedule), suffix)

@@ -78,7 +78,7 @@ def plot(
     """
     require_writable([output], FIGURE_SUFFIXES, force)
     subject = required_subject(spectrum, power_law, kappa, weight_decay)
-    from eigencurve.figures.files import figure_bytes  # imports matplotlib, which only figures need
+    from eigencurve.figures.canvas import figure_bytes  # imports matplotlib, which only figures need
     from eigencurve.figures.spectra import octave_figure
 
     drawn = octave_figure(subject, subject.name if title is None else title)

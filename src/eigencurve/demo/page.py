@@ -12,7 +12,7 @@ from eigencurve.demo.race import Racer, Tuned, mean_and_error, race_table, tunin
 from eigencurve.figures.canvas import Figure
 from eigencurve.figures.curves import curves_panel
 from eigencurve.figures.race import race_figure
-from eigencurve.figures.rates import rates_figure
+from eigencurve.figures.schedules import rates_figure
 from eigencurve.figures.spectra import octave_panel
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.planning.answer import Plan

@@ -15,18 +15,6 @@ from eigencurve.spectrum.power_law import PowerLaw, fitted_law
 from eigencurve.spectrum.spectrum import Spectrum
 
 
-def spectrum_figure(spectrum: Spectrum, title: str = "") -> Figure:
-    """Draw the octaves of a positive spectrum as bars, and its eigenvalues as dots, on logarithmic axes."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    _bars(axes, spectrum, "share per octave")
-    seen = spectrum.weights > 0
-    axes.plot(spectrum.eigenvalues[seen], spectrum.weights[seen], ".", markersize=2, color=COLOURS[1], label="nodes")
-    _log_axes(axes, "eigenvalue")
-    figure.suptitle(title)
-    return figure
-
-
 def octave_figure(subject: Subject, title: str = "") -> Figure:
     """Draw a spectrum by octaves with error bars and power law; negative eigenvalues get a panel of their own."""
     apart = subject.fraction_negative > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from eigencurve.figures.files import figure_bytes
+from eigencurve.figures.canvas import figure_bytes
 from eigencurve.figures.style import COLOURS
 from eigencurve.report.page import Markup, tag
 

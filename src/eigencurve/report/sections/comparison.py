@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eigencurve.figures.losses import losses_figure
-from eigencurve.figures.rates import rates_figure
+from eigencurve.figures.schedules import rates_figure
 from eigencurve.planning.comparison import NUMERICALLY_BEST
 from eigencurve.planning.inputs import Inputs
 from eigencurve.planning.limits import RateLimit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eigencurve.figures.forecasts import fit_figure, forecasts_figure, intervals_figure
-from eigencurve.figures.rates import rates_figure
+from eigencurve.figures.schedules import rates_figure
 from eigencurve.planning.forecasts import (
     BEST_FOUND,
     ForecastView,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eigencurve.figures.rates import MOST_INTERVALS, rates_figure
+from eigencurve.figures.schedules import MOST_INTERVALS, rates_figure
 from eigencurve.planning.doubts import length_doubt
 from eigencurve.planning.labels import LABELS
 from eigencurve.planning.limits import RateLimit

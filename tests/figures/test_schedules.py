@@ -4,7 +4,7 @@ import pytest
 import eigencurve as ec
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.figures.rates import rates_figure, schedule_figure
+from eigencurve.figures.schedules import rates_figure, schedule_figure
 
 LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
 
