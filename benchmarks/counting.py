@@ -69,7 +69,10 @@ def row(eigenvalues, num_steps):
     counted = [log_curve(estimate.spectrum) for estimate in found]
     errors = [max(np.abs(curve - exact).max() for curve in curves) for curves in (plain, counted)]
     pairs = np.median([np.abs(first - second).max() for first, second in combinations(counted, 2)])
-    along, across = (np.median([getattr(estimate, name) for estimate in found]) for name in ("moved", "across"))
+    along, across = (
+        np.median([getattr(estimate, name) for estimate in found])
+        for name in ("schedule_change", "error_between_probes")
+    )
     number = f"{np.median([len(estimate.counted) for estimate in found]):.0f}"
     return [*(f"{error:.3f}" for error in errors), number, *(f"{value:.3f}" for value in (along, pairs, across))]
 

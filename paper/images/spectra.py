@@ -76,7 +76,7 @@ def _outcome(
     metrics = {
         "dim": float(spectrum.dim or 0), "loss": last["train_loss"], "accuracy": 100 * last["accuracy"],
         "num_products": float(estimate.num_products), "num_distinct": float(estimate.num_distinct),
-        "moved": min(estimate.moved, 1e9), "settled": float(estimate.reason == "settled"),
+        "moved": min(estimate.schedule_change, 1e9), "settled": float(estimate.reason == "settled"),
     }  # fmt: skip
     pairs = {
         "tridiagonal": zip(estimate.alphas[0].tolist(), estimate.betas[0].tolist(), strict=True),

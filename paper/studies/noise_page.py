@@ -125,7 +125,7 @@ def _distances(one: Studied, metric: str, moment: str, measured: Measured) -> li
     end, decay = one.moments(metric)[END], decay_in(one.subject, metric)
     if moment == END:
         other, record = one.other_probe(metric), measured.file.measurement
-        predicted = "–" if record is None else f"{record.across:.2f}"
+        predicted = "–" if record is None else f"{record.error_between_probes:.2f}"
         seen = "–" if other is None else f"{distance(other, end, decay, TYPICAL_STEPS):.2f}"
         own = "–" if other is None or not one.total_steps else f"{distance(other, end, decay, one.total_steps):.2f}"
         return [f"– / {own}", f"{predicted} / {seen}"]

@@ -28,8 +28,8 @@ from eigencurve.hessian import (
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum import group, prepare
 from eigencurve.spectrum.files import spectrum_bytes
-from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.arrays import Array
 from paper.data.folder import RESNET_CIFAR10, data_file, published_spectrum
@@ -199,7 +199,7 @@ def _parts(
         "## Predicted and actual errors of each probe",
         "A single probe predicts both errors: the one along the probe is what the schedule moved over the last quarter"
         " of the products, and the one across probes follows from the standard errors of the octaves"
-        " (`estimate.moved` and `estimate.across`).",
+        " (`estimate.schedule_change` and `estimate.error_between_probes`).",
         probe_table(rows),
         f"With `settle={SETTLE:g}` the probes stop as follows.",
         markdown_table(
@@ -244,7 +244,7 @@ def probe_table(rows: Sequence[ProbeRow]) -> str:
     return markdown_table(columns, cells)
 
 
-def octave_table(octaves: OctaveShares, published: Spectrum | None) -> str:
+def octave_table(octaves: Octaves, published: Spectrum | None) -> str:
     """The share of every octave with its standard error in Markdown, with the published shares if available."""
     measured = zip(octaves.index.tolist(), octaves.share.tolist(), octaves.error.tolist(), strict=True)
     # The shares of counted eigenvalues have no error beyond rounding.

@@ -55,3 +55,13 @@ def renamed(**names: str) -> Callable[[Callable_], Callable_]:
         return cast(Callable_, accepting_old_names)
 
     return decorated
+
+
+def renamed_attribute(old: str, new: str) -> property:
+    """A property for the old name of an attribute, which warns and returns the attribute ``new``."""
+
+    def get(instance: object) -> Any:
+        warnings.warn(f"'{old}' will go in the next version: use '{new}'.", DeprecationWarning, stacklevel=2)
+        return getattr(instance, new)
+
+    return property(get)

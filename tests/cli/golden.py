@@ -226,8 +226,8 @@ def prepare(folder: Path) -> None:
     head, *rows = write_logs(folder)[1].read_text().splitlines()
     (folder / "late.csv").write_text("\n".join([head, *rows[10:]]) + "\n")
     spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
-    ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4, across=0.013), noise(), START)
-    adam = record(weight_decay=5e-4, preconditioner="AdamW", reason="num_steps", moved=0.41)
+    ec.save_spectrum(spectrum, folder / "noisy.npz", record(error_between_probes=0.013), noise(), START)
+    adam = record(preconditioner="AdamW", reason="num_steps", schedule_change=0.41)
     ec.save_spectrum(spectrum, folder / "adam.npz", adam, noise(), START)
     for name, steps in (("saved.json", 10), ("saved300.json", 300)):
         text = f'{{"kind": "cosine", "version": 1, "total_steps": {steps}, "lr": 0.1, "min_lr": 0.0}}\n'

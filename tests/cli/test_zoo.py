@@ -10,7 +10,9 @@ from eigencurve.spectrum.zoo import ZOO, zoo_summary
 def test_the_zoo_lists_all_it_has():
     listed = json.loads(run("zoo", "--json").stdout)
     assert [entry["name"] for entry in listed] == list(ZOO)
-    assert listed[0] == vars(zoo_summary("resnet20_cifar10"))
+    known = vars(zoo_summary("resnet20_cifar10"))
+    known["along"], known["across"] = known.pop("error_along_probe"), known.pop("error_between_probes")
+    assert listed[0] == known
     table, about = run("zoo").stdout.split("\n\n")
     head, *rows = table.splitlines()
     assert head.split("  ")[0] == "name"
@@ -25,8 +27,8 @@ def test_rows_have_the_errors_and_the_noise_or_say_that_they_are_not_measured():
     known = zoo_summary("resnet20_cifar10")
     numbers = (
         "272,474",
-        f"{known.along:.1%}",
-        f"{known.across:.1%}",
+        f"{known.error_along_probe:.1%}",
+        f"{known.error_between_probes:.1%}",
         f"{known.sigma2:.3g} (128)",
         f"{known.gamma:.2f}",
     )

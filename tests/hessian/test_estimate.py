@@ -19,7 +19,7 @@ def exact_shares(octaves):
 def test_a_settled_run_stops_and_says_why():
     estimate = estimate_spectrum(matrix_operator(), num_products=150, settle=0.2)
     assert estimate.reason == "settled"
-    assert estimate.moved < 0.2
+    assert estimate.schedule_change < 0.2
     assert estimate.num_products < 150
     assert "stopped (settled)" in str(estimate)
     longer = estimate_spectrum(matrix_operator(), num_products=60, settle=1e-9)

@@ -20,7 +20,7 @@ import eigencurve as ec
 from eigencurve.hessian import GaussNewtonOperator, HessianOperator, estimate_noise, estimate_spectrum
 from eigencurve.hessian.estimate import Interrupted
 from eigencurve.hessian.noise import pooled
-from eigencurve.spectrum.octaves import octave_grid
+from eigencurve.spectrum.octaves import octave_counts
 
 DECAY = 1e-3
 
@@ -59,7 +59,7 @@ def test_the_mean_over_sign_vectors_is_the_covariance_in_every_octave(make):
     operator = HessianOperator(model, loss_fn, batch, check=False)
     spectrum = ec.Spectrum.from_matrix(dense_hessian(model, loss_fn, batch).numpy())
     noise = estimate_noise(operator, spectrum, 8, num_samples=300, weight_decay=DECAY)
-    grid = octave_grid(spectrum, DECAY, 12)
+    grid = octave_counts(spectrum, DECAY, 12)
     masses, trace_hc, trace = dense_traces(model, loss_fn, batch, grid)
     # 300 independent sign vectors: four standard errors, from their own scatter.
     scatter = noise.octaves.error / noise.octaves.sigma2 * noise.octaves.mass
@@ -79,7 +79,7 @@ def test_a_network_has_the_noise_of_its_own_examples():
     estimate = estimate_spectrum(operator, 100, weight_decay=DECAY)
     noise = estimate_noise(operator, estimate, 1, num_samples=200)
     assert noise.weight_decay == DECAY
-    masses, _, trace = dense_traces(model, loss_fn, batch, octave_grid(estimate.spectrum, DECAY, operator.dim))
+    masses, _, trace = dense_traces(model, loss_fn, batch, octave_counts(estimate.spectrum, DECAY, operator.dim))
     scatter = noise.octaves.error / np.maximum(noise.octaves.sigma2, 1e-300) * noise.octaves.mass
     assert (np.abs(noise.octaves.mass - masses) < 4 * scatter + 1e-10).all()
     np.testing.assert_allclose(noise.trace, trace, rtol=0.1)
@@ -93,7 +93,9 @@ def test_the_noise_can_come_from_more_examples_than_the_products():
     noise = estimate_noise(operator, spectrum, 8, num_samples=300, weight_decay=DECAY, examples=every)
     eigenvalues, vectors = np.linalg.eigh(dense_hessian(model, loss_fn, few).numpy())
     covariance = torch.cov(example_gradients(model, loss_fn, batch).T, correction=1).numpy()
-    masses = octave_grid(spectrum, DECAY, 12).total(eigenvalues, np.einsum("ij,ik,kj->j", vectors, covariance, vectors))
+    masses = octave_counts(spectrum, DECAY, 12).total(
+        eigenvalues, np.einsum("ij,ik,kj->j", vectors, covariance, vectors)
+    )
     # 300 independent sign vectors: four standard errors, from their own scatter.
     scatter = noise.octaves.error / noise.octaves.sigma2 * noise.octaves.mass
     assert (np.abs(noise.octaves.mass - masses) < 4 * scatter).all()
@@ -130,7 +132,7 @@ def test_one_sign_vector_has_honest_errors():
     misses = []
     for seed in range(6):
         noise = estimate_noise(operator, spectrum, 16, num_products=40, seed=seed, weight_decay=DECAY)
-        truth = _regression_traces(model, batch, octave_grid(spectrum, DECAY, 240)) / 16
+        truth = _regression_traces(model, batch, octave_counts(spectrum, DECAY, 240)) / 16
         misses.append((noise.octaves.sigma2 * noise.octaves.eigenvalue_sum - truth)
                       / (noise.octaves.error * noise.octaves.eigenvalue_sum))  # fmt: skip
         np.testing.assert_allclose(noise.octaves.mass.sum(), noise.trace, rtol=1e-12)

@@ -21,12 +21,15 @@ def test_one_probe_predicts_how_far_others_are(dim, num_steps):
     curves = [log_curve(estimate.spectrum, 5e-4, 39_100) for estimate in found]
     actual = np.median([np.abs(first - second).max() for first, second in combinations(curves, 2)])
     for estimate in found:
-        assert actual / 3 < estimate.across < 3 * actual
+        assert actual / 3 < estimate.error_between_probes < 3 * actual
 
 
 def test_more_probes_have_a_smaller_error():
     operator = MatrixOperator(hessian_like(1000), torch.float64)
-    one, four = (estimate_spectrum(operator, 40, settle=None, num_probes=num, progress=False).across for num in (1, 4))
+    one, four = (
+        estimate_spectrum(operator, 40, settle=None, num_probes=num, progress=False).error_between_probes
+        for num in (1, 4)
+    )
     assert 0.3 < four / one < 0.75  # half, up to the noise of 15 pairs
 
 
@@ -48,13 +51,15 @@ def test_several_probes_also_measure_how_far_they_are_from_each_other():
         Settling(5e-4, 39_100, torch.float64, 1000).curve(*run) for run in zip(found.alphas, found.betas, strict=True)
     ]
     wanted = max(np.abs(first - second).max() for first, second in combinations(singles, 2))
-    assert found.between == pytest.approx(wanted, rel=1e-12)
-    assert found.across < found.between  # the mean of three probes is closer to that of another three
-    assert f"across probes {found.across:.2%}" in repr(found)
+    assert found.distance_between_probes == pytest.approx(wanted, rel=1e-12)
+    assert (
+        found.error_between_probes < found.distance_between_probes
+    )  # the mean of three probes is closer to that of another three
+    assert f"across probes {found.error_between_probes:.2%}" in repr(found)
     assert repr(found).startswith("SpectrumEstimate(120 products, 3 probes, num_steps, ")
 
 
 def test_one_probe_measures_nothing_between_probes():
     found = estimate_spectrum(MatrixOperator(hessian_like(1000), torch.float64), 40, settle=None, progress=False)
-    assert math.isnan(found.between)
+    assert math.isnan(found.distance_between_probes)
     assert math.isnan(distance_between([], 5e-4, 100))

@@ -48,4 +48,4 @@ def test_an_estimate_shows_the_errors_along_one_probe_and_across_probes(monkeypa
     found = estimate.estimate_spectrum(MatrixOperator(hessian_like(2000, 20), torch.float32), 60, settle=1e-9)
     assert notes[0] == (32, f"along ?, across {notes[0][1].split()[-1]}")
     assert [done for done, _ in notes[:-1]] == sorted({done for done, _ in notes[:-1]})
-    assert notes[-1] == (60, f"along {found.moved:.1%}, across {found.across:.1%}")
+    assert notes[-1] == (60, f"along {found.schedule_change:.1%}, across {found.error_between_probes:.1%}")

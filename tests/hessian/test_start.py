@@ -17,7 +17,7 @@ from eigencurve.hessian import (
     estimate_start,
     start_from_gradient,
 )
-from eigencurve.spectrum.octaves import octave_grid
+from eigencurve.spectrum.octaves import octave_counts
 
 
 def dense_errors(hessian, displacement, grid):
@@ -45,7 +45,7 @@ def test_the_errors_are_those_of_the_dense_hessian():
     model, start, operator, hessian = made()
     spectrum, displacement = ec.Spectrum.from_matrix(hessian), flat(start) - flat(model)
     found = estimate_start(operator, displacement, spectrum, weight_decay=DECAY)
-    grid = octave_grid(spectrum, DECAY, operator.dim)
+    grid = octave_counts(spectrum, DECAY, operator.dim)
     expected = dense_errors(hessian, displacement.numpy(), grid)
     np.testing.assert_allclose(found.octaves.mass, expected, atol=1e-10)
     np.testing.assert_allclose(found.octaves.level, expected / grid.num_eigenvalues, atol=1e-10)
@@ -64,7 +64,7 @@ def test_few_steps_keep_the_total_and_the_sharp_directions():
     found = estimate_start(
         as_operator(np.diag(eigenvalues)), displacement, spectrum, num_products=40, weight_decay=DECAY
     )
-    grid = octave_grid(spectrum, DECAY, 903)
+    grid = octave_counts(spectrum, DECAY, 903)
     expected = dense_errors(np.diag(eigenvalues), displacement.numpy(), grid)
     np.testing.assert_allclose(found.octaves.mass[-3:], expected[-3:], rtol=1e-6)
     np.testing.assert_allclose(2 * found.loss, expected.sum(), rtol=1e-3)
@@ -94,7 +94,7 @@ def test_the_gradient_of_a_quadratic_gives_its_errors():
     found = start_from_gradient(operator, noise, spectrum)
     ridge = np.linalg.solve(hessian + DECAY * np.eye(12), (batch[0].T @ batch[1] / 4000).numpy()[:, 0])
     eigenvalues, vectors = np.linalg.eigh(hessian)
-    grid = octave_grid(spectrum, DECAY, 12)
+    grid = octave_counts(spectrum, DECAY, 12)
     expected = grid.total(eigenvalues, (eigenvalues + DECAY) * (vectors.T @ (3.0 - ridge)) ** 2)
     # The subtracted noise is about 1/4000 per coordinate.
     assert (np.abs(found.octaves.mass - expected) < 5 * found.octaves.error * grid.num_eigenvalues + 1e-3).all()

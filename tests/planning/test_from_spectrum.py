@@ -121,7 +121,7 @@ def test_a_warmup_comes_first(subject):
 def test_a_spectrum_that_has_not_settled_is_noted():
     matrix = np.diag(np.geomspace(1e-3, 1, 200))
     estimate = estimate_spectrum(matrix, 5, weight_decay=1e-3, progress=False)
-    record = replace(estimate.measurement(), reason="num_steps", moved=0.41)
+    record = replace(estimate.measurement(), reason="num_steps", schedule_change=0.41)
     unsettled = Subject("mine", estimate.spectrum, 1e-3, record)
     notes = plan_from_subject(unsettled, 100, "sgd", inputs_of(unsettled)).notes
     assert any("still moved by 41 %" in note for note in notes)

@@ -48,7 +48,7 @@ def operator():
 
 def measured_file(folder):
     spectrum = ec.Spectrum([0.1, 0.2, 3.0], [1, 6, 3], dim=10)
-    ec.save_spectrum(spectrum, folder / "noisy.npz", record(weight_decay=5e-4), noise())
+    ec.save_spectrum(spectrum, folder / "noisy.npz", record(), noise())
     return folder / "noisy.npz"
 
 

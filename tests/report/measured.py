@@ -7,6 +7,7 @@ from tests.spectrum.test_measurement import record
 import eigencurve as ec
 from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.groups import group
+from eigencurve.spectrum.octaves import Octaves
 
 SPECTRUM = ec.Spectrum([-0.2, -0.001, 0.02, 0.5, 8.0], [1, 3, 20, 6, 1], dim=310)
 NAME = "net <b> & co"
@@ -15,11 +16,8 @@ NAME = "net <b> & co"
 def measured_subject(decay=1e-2):
     """A measured spectrum whose error bars are for the weight decay 1e-2."""
     octaves = group(ec.spectrum.prepare(SPECTRUM, 1e-2))
-    known = record(
-        weight_decay=1e-2,
-        made_by="<i>me</i>",
-        octaves=type(record().octaves)(octaves.index, octaves.lower, octaves.share, octaves.share / 10),
-    )
+    shares = Octaves("share", octaves.index, octaves.lower, octaves.share, octaves.share / 10, 1e-2)
+    known = record(made_by="<i>me</i>", octaves=shares)
     return Subject(NAME, SPECTRUM, decay, known, "ec.load_spectrum('s.npz')", "a < b")
 
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from tests.spectrum.test_measurement import shares
 
 import eigencurve as ec
 from eigencurve.spectrum.describe import describe_spectrum
-from eigencurve.spectrum.measurement import OctaveShares
 from eigencurve.spectrum.power_law import fitted_law
 
 
@@ -46,5 +46,5 @@ def test_errors_are_those_of_the_measured_octaves():
     s = ec.Spectrum([1.0, 2.0, 8.0], [1, 1, 1])
     assert describe_spectrum(s, 0.0).errors is None
     assert " +- " not in str(describe_spectrum(s, 0.0)).partition("share per octave")[2]
-    measured = OctaveShares(np.array([0, 3]), np.array([1.0, 8.0]), np.array([0.5, 0.5]), np.array([0.01, 0.02]))
+    measured = shares([0, 3], [1.0, 8.0], [0.5, 0.5], [0.01, 0.02])
     assert_array_equal(describe_spectrum(s, 0.0, measured).errors, [0.01, 0.0, 0.02])

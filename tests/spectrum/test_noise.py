@@ -7,21 +7,26 @@ import pytest
 
 import eigencurve as ec
 from eigencurve.spectrum.files import load_measurement, load_noise, load_start
-from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
+from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.octaves import Octaves
 
 S = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
 
 
 def noise(**changes):
-    octaves = OctaveNoise(
-        np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([1.0, 6.0, 3.0]), np.array([0.1, 1.2, 9.0]),
-        np.array([0.2, 2.4, 36.0]), np.array([0.5, 0.5, 1.0]), np.array([0.1, 0.1, 0.2]), np.array([0.1, -0.2, 3.0]),
-        np.array([0.2, 0.2, 0.3]),
+    columns = {
+        "num_eigenvalues": np.array([1.0, 6.0, 3.0]), "eigenvalue_sum": np.array([0.1, 1.2, 9.0]),
+        "mass": np.array([0.2, 2.4, 36.0]), "gradient": np.array([0.1, -0.2, 3.0]),
+        "gradient_error": np.array([0.2, 0.2, 0.3]),
+    }  # fmt: skip
+    octaves = Octaves(
+        "sigma2", np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([0.5, 0.5, 1.0]), np.array([0.1, 0.1, 0.2]),
+        5e-4, columns,
     )  # fmt: skip
     made = NoiseEstimate(
         octaves=octaves, sigma2=0.9, sigma2_error=0.1, exponent=1.1, exponent_error=0.2, trace=38.6, trace_hc=100.0,
-        gradient_square=2.9, gradient_curvature=10.0, gradient_curvature_error=1.0, batch_size=4, weight_decay=5e-4,
-        num_samples=2, num_products=180, num_examples=64, seconds=1.5,
+        gradient_square=2.9, gradient_curvature=10.0, gradient_curvature_error=1.0, batch_size=4, num_samples=2,
+        num_products=180, num_examples=64, seconds=1.5,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 

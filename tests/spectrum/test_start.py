@@ -6,14 +6,15 @@ import pytest
 
 import eigencurve as ec
 from eigencurve.spectrum.files import load_noise, load_start
-from eigencurve.spectrum.start import OctaveStart, StartEstimate
+from eigencurve.spectrum.octaves import Octaves
+from eigencurve.spectrum.start import StartEstimate
 
 S = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
-OCTAVES = OctaveStart(
-    np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([1.0, 6.0, 3.0]), np.array([1.0, 3.0, 6.0]),
-    np.array([1.0, 0.5, 2.0]), np.array([0.1, 0.1, 0.2]),
+OCTAVES = Octaves(
+    "level", np.array([0, 1, 4]), np.array([0.1, 0.2, 1.6]), np.array([1.0, 0.5, 2.0]), np.array([0.1, 0.1, 0.2]), 5e-4,
+    {"num_eigenvalues": np.array([1.0, 6.0, 3.0]), "mass": np.array([1.0, 3.0, 6.0])},
 )  # fmt: skip
-START = StartEstimate(octaves=OCTAVES, loss=5.0, source="gradient", weight_decay=5e-4, num_products=60, seconds=1.0)
+START = StartEstimate(octaves=OCTAVES, loss=5.0, source="gradient", num_products=60, seconds=1.0)
 
 
 def plain(made):

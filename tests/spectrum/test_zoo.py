@@ -30,7 +30,10 @@ def test_the_summary_of_a_file_with_a_record_comes_from_it():
     file, summary = zoo_file("resnet20_cifar10"), zoo_summary("resnet20_cifar10")
     record, noise = file.measurement, file.noise
     assert (summary.num_products, summary.num_counted) == (record.num_products, len(record.counted))
-    assert (summary.along, summary.across) == (record.moved, record.across)
+    assert (summary.error_along_probe, summary.error_between_probes) == (
+        record.schedule_change,
+        record.error_between_probes,
+    )
     assert (summary.sigma2, summary.batch_size, summary.gamma) == (noise.sigma2, noise.batch_size, noise.exponent)
     assert summary.dim == file.spectrum.dim == 272_474
 
@@ -40,13 +43,15 @@ def test_what_a_file_does_not_know_comes_from_the_entry_or_is_none(monkeypatch):
     bare = dataclasses.replace(file, measurement=None, noise=None)
     monkeypatch.setattr(zoo, "zoo_file", lambda _name: bare)
     summary = zoo_summary("resnet18_cifar10")
-    assert (summary.num_products, summary.along) == (60, 0.087)
-    assert {summary.num_counted, summary.across, summary.sigma2, summary.batch_size, summary.gamma} == {None}
-    unknown = dataclasses.replace(file.measurement, moved=math.inf, across=math.nan)
+    assert (summary.num_products, summary.error_along_probe) == (60, 0.087)
+    assert {summary.num_counted, summary.error_between_probes, summary.sigma2, summary.batch_size, summary.gamma} == {
+        None
+    }
+    unknown = dataclasses.replace(file.measurement, schedule_change=math.inf, error_between_probes=math.nan)
     noise = dataclasses.replace(file.noise, exponent=math.nan)
     monkeypatch.setattr(zoo, "zoo_file", lambda _name: dataclasses.replace(file, measurement=unknown, noise=noise))
     summary = zoo_summary("resnet18_cifar10")
-    assert (summary.along, summary.across, summary.gamma) == (None, None, None)
+    assert (summary.error_along_probe, summary.error_between_probes, summary.gamma) == (None, None, None)
     assert summary.num_products == file.measurement.num_products
 
 
@@ -55,8 +60,8 @@ def test_the_shipped_resnet20_is_counted_and_its_probes_agree():
     record = zoo_file("resnet20_cifar10").measurement
     assert record.num_probes == 3
     assert len(record.counted) > 50
-    assert record.across < 0.05
-    assert record.between < 0.1
+    assert record.error_between_probes < 0.05
+    assert record.distance_between_probes < 0.1
 
 
 def test_the_measured_resnet20_is_near_the_published_one(data_path):

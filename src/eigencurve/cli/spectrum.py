@@ -181,7 +181,7 @@ def _facts(subject: Subject) -> dict[str, Any]:
         },
         "measurement": None if known is None else {
             "num_products": known.num_products, "num_distinct": known.num_distinct, "reason": known.reason,
-            "error_along": _finite(known.moved), "error_across": _finite(known.across),
+            "error_along": _finite(known.schedule_change), "error_across": _finite(known.error_between_probes),
             "preconditioner": known.preconditioner, "seconds": known.seconds, "made_by": known.made_by,
         },
         "noise": None if subject.noise is None else noise_facts(subject.noise),

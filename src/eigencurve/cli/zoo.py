@@ -13,6 +13,7 @@ from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.zoo import ZOO, ZooSummary, zoo_summary
 
 COLUMNS = ("name", "parameters", "products", "error along one probe", "across probes", "sigma^2 (batch)", "gamma")
+JSON_NAMES = {"error_along_probe": "along", "error_between_probes": "across"}
 UNKNOWN = "not measured"
 
 app = new_app(invoke_without_command=True)
@@ -52,7 +53,7 @@ def list_all(as_json: options.AsJson = False) -> None:
 def _show_list(as_json: bool) -> None:
     known = [zoo_summary(name) for name in ZOO]
     if as_json:
-        show_json([vars(summary) for summary in known])
+        show_json([{JSON_NAMES.get(name, name): value for name, value in vars(summary).items()} for summary in known])
         return
     show_table(COLUMNS, [_row(summary) for summary in known], right=range(1, len(COLUMNS)))
     typer.echo()
@@ -90,8 +91,9 @@ def export(
 def _row(summary: ZooSummary) -> list[str]:
     noise = _text(summary.sigma2, ".3g") + ("" if summary.batch_size is None else f" ({summary.batch_size})")
     return [
-        summary.name, _text(summary.dim, ","), _text(summary.num_products, ","), _text(summary.along, ".1%"),
-        _text(summary.across, ".1%"), noise, _text(summary.gamma, ".2f"),
+        summary.name, _text(summary.dim, ","), _text(summary.num_products, ","),
+        _text(summary.error_along_probe, ".1%"), _text(summary.error_between_probes, ".1%"), noise,
+        _text(summary.gamma, ".2f"),
     ]  # fmt: skip
 
 

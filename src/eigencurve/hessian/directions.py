@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from eigencurve.hessian.progress import progress_bar
 from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.settling import COMPARED_FROM, Settling
 from eigencurve.hessian.space import space_of
-from eigencurve.spectrum.octaves import OctaveGrid, octave_grid
+from eigencurve.spectrum.octaves import Octaves, octave_counts
 from eigencurve.spectrum.spectrum import Spectrum
 
 Start = Callable[[], Tensor]
@@ -54,11 +54,11 @@ class DirectionMeasure:
         """Squared length of v."""
         return float(self.masses.sum())
 
-    def octaves(self, grid: OctaveGrid) -> Array:
+    def octaves(self, grid: Octaves) -> Array:
         """Mass in each octave."""
         return grid.total(self.points, self.masses)
 
-    def change(self, grid: OctaveGrid) -> Array:
+    def change(self, grid: Octaves) -> Array:
         """Part of the change over the last quarter of the steps that counts as an error, per octave."""
         return CHANGE * (self.octaves(grid) - grid.total(*self.earlier))
 
@@ -91,8 +91,8 @@ def measure_directions(
 
 def grid_of(
     function: str, operator: LanczosOperator, source: Spectrum | SpectrumEstimate, weight_decay: float | None
-) -> tuple[OctaveGrid, Array]:
-    """The octaves of a spectrum of the operator, and the relative standard error of the number of eigenvalues in each.
+) -> Octaves:
+    """The number of eigenvalues in each octave of a spectrum of the operator, and its standard error.
 
     The errors are zero for a Spectrum, and for an estimate that was made with another weight decay.
     """
@@ -103,11 +103,10 @@ def grid_of(
         _check.refuse(function, "spectrum", f"that of the operator, of dimension {operator.dim}", spectrum.dim)
     measured = source.weight_decay if isinstance(source, SpectrumEstimate) else USUAL_DECAY
     decay = _check.positive(function, "weight_decay", measured if weight_decay is None else weight_decay)
-    grid = octave_grid(spectrum, decay, operator.dim)
-    errors = np.zeros(len(grid.lower))
+    counts = octave_counts(spectrum, decay, operator.dim)
     if isinstance(source, SpectrumEstimate) and decay == source.weight_decay:
-        errors = source.octaves.error / source.octaves.share
-    return grid, errors
+        return replace(counts, error=frozen(counts.value * (source.octaves.error / source.octaves.share)))
+    return counts
 
 
 def _checkpoint_file(

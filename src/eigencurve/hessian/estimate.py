@@ -72,13 +72,14 @@ class SpectrumEstimate(MeasurementRecord):
         num_distinct: Number of nodes that are not copies of another node.
         reason: Why the run stopped: ``"settled"``, ``"num_steps"``, or ``"exact"`` if a small problem was solved
             completely.
-        moved: Largest |ln f'/f| between the schedules of the last quarter of the steps.
-        weight_decay, total_steps: Settings of the schedule behind ``octaves``, ``moved`` and ``across``.
+        schedule_change: Largest |ln f'/f| between the schedules of the last quarter of the steps.
+        total_steps: Number of steps of the schedule behind ``schedule_change`` and ``error_between_probes``.
         seconds: Duration in seconds; after a resume, the time since the resume.
         counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
-        across: Typical distance between the schedules of two estimates from other probes, as the largest |ln f/g|,
-            predicted from the standard errors of the octaves.
-        between: Largest |ln f/g| between the schedules of single probes, measured; NaN with one probe.
+        error_between_probes: Typical distance between the schedules of two estimates from other probes, as the
+            largest |ln f/g|, predicted from the standard errors of the octaves.
+        distance_between_probes: Largest |ln f/g| that was measured between the schedules of single probes; NaN with
+            one probe.
         preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
         num_unused: Number of parameters that the loss does not depend on, such as embeddings of words that do not
             occur. Their eigenvalues are exactly zero. Probes leave them out; ``spectrum``, ``nodes`` and ``weights``
@@ -128,7 +129,7 @@ def estimate_spectrum(
         seed: Seed of the probes. The same seed gives the same result.
         settle: Stop once the schedule has moved by less than this over the last quarter of the steps, measured as the
             largest |ln f'/f|. None always takes ``num_products`` steps. This is the error along one probe. The error
-            across probes is ``across`` of the result; more probes reduce it, more steps usually do not.
+            across probes is ``error_between_probes`` of the result; more probes reduce it, more steps usually do not.
         weight_decay: Weight decay of the run that the schedule is for.
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
@@ -163,7 +164,7 @@ def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> Spect
         with progress_bar(shown, loop.plan.num_products * settings.num_probes, str(loop.plan)) as advance:
             runs = loop.run(advance)
             estimate = _summary(runs, loop, time.monotonic() - started)
-            advance(estimate.num_products, lambda: _note(estimate.moved, estimate.across))
+            advance(estimate.num_products, lambda: _note(estimate.schedule_change, estimate.error_between_probes))
     return estimate
 
 
@@ -335,14 +336,13 @@ def _summary(runs: list[LanczosRun], loop: _ProbeLoop, seconds: float) -> Spectr
         num_products=sum(run.num_products for run in runs),
         num_distinct=sum(run.num_distinct for run in runs),
         reason=loop.reason,
-        moved=loop.moved,
-        weight_decay=settings.weight_decay,
+        schedule_change=loop.moved,
         total_steps=settings.total_steps,
         plan=loop.plan,
         seconds=seconds,
         counted=_distinct(probes),
-        across=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
-        between=distance_between(probes, settings.weight_decay, settings.total_steps),
+        error_between_probes=probe_error(probes, settings.weight_decay, settings.total_steps, dim),
+        distance_between_probes=distance_between(probes, settings.weight_decay, settings.total_steps),
         preconditioner=getattr(loop.operator, "preconditioner", ""),
         num_unused=num_unused,
     )

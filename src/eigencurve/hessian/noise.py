@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,8 +20,8 @@ from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
 from eigencurve.hessian.settings import EstimateSettings, seed_of
-from eigencurve.spectrum.noise import NoiseEstimate, OctaveNoise
-from eigencurve.spectrum.octaves import OctaveGrid
+from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.spectrum import Spectrum
 
 FUNCTION = "estimate_noise"
@@ -95,7 +96,7 @@ def estimate_noise(
     started = time.monotonic()
     size = _check.whole(FUNCTION, "batch_size", batch_size, minimum=1)
     count = _check.whole(FUNCTION, "num_samples", num_samples, minimum=1)
-    grid, share_errors = grid_of(FUNCTION, operator, spectrum, weight_decay)
+    grid = grid_of(FUNCTION, operator, spectrum, weight_decay)
     settings = EstimateSettings(
         num_products, seed=seed, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
         progress=progress, function=FUNCTION,
@@ -105,12 +106,11 @@ def estimate_noise(
     samples = [partial(gradients.sample, seed_of(settings.seed, index)) for index in range(count)]
     starts: list[Start] = [lambda: gradients.mean, *samples]
     mean, *measures = measure_directions(operator, starts, settings, examples=examples)
-    return _summary(grid, share_errors, measures, mean, size, gradients.num_examples, time.monotonic() - started)
+    return _summary(grid, measures, mean, size, gradients.num_examples, time.monotonic() - started)
 
 
 def _summary(
-    grid: OctaveGrid,
-    share_errors: Array,
+    grid: Octaves,
     samples: Sequence[DirectionMeasure],
     gradient: DirectionMeasure,
     batch_size: int,
@@ -125,15 +125,18 @@ def _summary(
     scatter = sampling + 4 * mass * np.maximum(slope, 0.0) / (grid.num_eigenvalues * num_examples)
     slope_error = np.sqrt(scatter + (mass_error / num_examples) ** 2 + gradient.change(grid) ** 2)
     sigma2 = mass / (batch_size * grid.eigenvalue_sum)
-    relative = np.hypot(_ratio(mass_error, mass), share_errors)
+    relative = np.hypot(_ratio(mass_error, mass), grid.error / grid.num_eigenvalues)
     total, trace = float(grid.eigenvalue_sum.sum()), float(mass.sum())
     trace_hc = float(np.mean([sample.curvature for sample in samples]))
     exponent, exponent_error = _exponent(grid, mass, relative)
-    curvature_error = math.sqrt(float(((scatter + sampling / len(samples)) * grid.mean_curvature**2).sum()))
+    curvature_error = math.sqrt(float(((scatter + sampling / len(samples)) * _mean_curvature(grid) ** 2).sum()))
     return NoiseEstimate(
-        octaves=OctaveNoise(
-            grid.index, grid.lower, grid.num_eigenvalues, grid.eigenvalue_sum, frozen(mass), frozen(sigma2),
-            frozen(sigma2 * relative), frozen(slope), frozen(slope_error),
+        octaves=replace(
+            grid, quantity="sigma2", value=frozen(sigma2), error=frozen(sigma2 * relative),
+            columns={
+                "num_eigenvalues": grid.num_eigenvalues, "eigenvalue_sum": grid.eigenvalue_sum, "mass": frozen(mass),
+                "gradient": frozen(slope), "gradient_error": frozen(slope_error),
+            },
         ),
         sigma2=trace / (batch_size * total),
         sigma2_error=math.sqrt(float((mass_error**2).sum())) / (batch_size * total),
@@ -145,7 +148,6 @@ def _summary(
         gradient_curvature=gradient.curvature - trace_hc / num_examples,
         gradient_curvature_error=curvature_error,
         batch_size=batch_size,
-        weight_decay=grid.weight_decay,
         num_samples=len(samples),
         num_products=sum(measure.num_products for measure in (*samples, gradient)),
         num_examples=num_examples,
@@ -153,7 +155,7 @@ def _summary(
     )  # fmt: skip
 
 
-def _masses(grid: OctaveGrid, samples: Sequence[DirectionMeasure], num_examples: int) -> tuple[Array, Array]:
+def _masses(grid: Octaves, samples: Sequence[DirectionMeasure], num_examples: int) -> tuple[Array, Array]:
     """Trace of C in each octave, and its standard error."""
     each = np.array([sample.octaves(grid) for sample in samples])
     if not all(sample.exact for sample in samples):
@@ -169,7 +171,12 @@ def _masses(grid: OctaveGrid, samples: Sequence[DirectionMeasure], num_examples:
     return mean, np.sqrt(variance + change**2)
 
 
-def _freedom(grid: OctaveGrid, num_examples: int) -> Array:
+def _mean_curvature(grid: Octaves) -> Array:
+    """Mean of |λ|, without weight decay, over the eigenvalues of each octave."""
+    return np.asarray(np.maximum(grid.eigenvalue_sum / grid.num_eigenvalues - grid.weight_decay, 0.0))
+
+
+def _freedom(grid: Octaves, num_examples: int) -> Array:
     """Degrees of freedom of the mass in each octave."""
     return np.asarray(np.clip(grid.num_eigenvalues, 1.0, num_examples - 1))
 
@@ -191,12 +198,12 @@ def pooled(masses: Array, sums: Array) -> Array:
     return np.asarray(level[owner] * sums)
 
 
-def _exponent(grid: OctaveGrid, mass: Array, relative: Array) -> tuple[float, float]:
+def _exponent(grid: Octaves, mass: Array, relative: Array) -> tuple[float, float]:
     """γ of mass per eigenvalue ∝ |λ|^γ by weighted least squares on logarithms, and its standard error."""
-    used = (mass > 0) & (relative < ENOUGH_SIGNAL) & (grid.mean_curvature > grid.weight_decay)
+    used = (mass > 0) & (relative < ENOUGH_SIGNAL) & (_mean_curvature(grid) > grid.weight_decay)
     if used.sum() < 2:
         return math.nan, math.nan
-    x, y = np.log(grid.mean_curvature[used]), np.log(mass[used] / grid.num_eigenvalues[used])
+    x, y = np.log(_mean_curvature(grid)[used]), np.log(mass[used] / grid.num_eigenvalues[used])
     weights = 1 / np.maximum(relative[used], 1e-12) ** 2
     x, y = x - np.average(x, weights=weights), y - np.average(y, weights=weights)
     spread = float(weights @ x**2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from eigencurve._arrays import Array, IntArray, frozen
 from eigencurve.spectrum.groups import group, octave_index
-from eigencurve.spectrum.measurement import OctaveShares
+from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.quadrature import Sharpened
 from eigencurve.spectrum.spectrum import Spectrum, magnitudes
 
@@ -19,7 +19,7 @@ CHANGE = 0.5
 
 def octave_shares(
     spectrum: Spectrum, probes: Sequence[Sharpened], earlier: Sequence[Spectrum], weight_decay: float, dim: int
-) -> OctaveShares:
+) -> Octaves:
     r"""Share of each octave, with a standard error.
 
     Counted eigenvalues and known zeros have no sampling error. With n of them, let R = 1 - n/d be the share of the
@@ -54,7 +54,8 @@ def octave_shares(
         before = np.mean([_shares(probe, weight_decay, lowest, count) for probe in earlier], axis=0)
         variance = variance + (CHANGE * (mean - before)) ** 2
     used = groups.index
-    return OctaveShares(used, groups.lower, frozen(mean[used]), frozen(np.sqrt(variance[used])))
+    error = frozen(np.sqrt(variance[used]))
+    return Octaves("share", used, groups.lower, frozen(mean[used]), error, weight_decay)
 
 
 def _certain(probe: Sharpened, weight_decay: float, lowest: float, count: int) -> IntArray:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,9 +25,9 @@ from eigencurve.hessian.octaves import CHANGE
 from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.space import own_part, space_of
 from eigencurve.spectrum.noise import NoiseEstimate
-from eigencurve.spectrum.octaves import OctaveGrid
+from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.spectrum import Spectrum
-from eigencurve.spectrum.start import OctaveStart, StartEstimate
+from eigencurve.spectrum.start import StartEstimate
 
 # A point of parameter space.
 Point = Tensor | Mapping[str, Tensor] | nn.Module
@@ -69,7 +70,7 @@ def estimate_start(
         ValueError: If an argument is invalid, or if a parameter of the operator is missing from a state dict.
     """
     function, started = "estimate_start", time.monotonic()
-    grid, _ = grid_of(function, operator, spectrum, weight_decay)
+    grid = grid_of(function, operator, spectrum, weight_decay)
     settings = EstimateSettings(
         num_products, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
         progress=progress, function=function,
@@ -119,7 +120,7 @@ def start_from_gradient(
     function, started = "start_from_gradient", time.monotonic()
     if not isinstance(noise, NoiseEstimate):
         _check.wrong_type(function, "noise", "a NoiseEstimate", noise)
-    grid, _ = grid_of(function, operator, spectrum, noise.weight_decay)
+    grid = grid_of(function, operator, spectrum, noise.weight_decay)
     settings = EstimateSettings(
         num_products, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
         progress=progress, function=function,
@@ -137,25 +138,30 @@ def start_from_gradient(
 
 
 def _estimate(
-    grid: OctaveGrid, mass: Array, error: Array, source: str, measure: DirectionMeasure, started: float
+    grid: Octaves, mass: Array, error: Array, source: str, measure: DirectionMeasure, started: float
 ) -> StartEstimate:
     count = grid.num_eigenvalues
     return StartEstimate(
-        octaves=OctaveStart(grid.index, grid.lower, count, frozen(mass), frozen(mass / count), frozen(error / count)),
+        octaves=replace(
+            grid,
+            quantity="level",
+            value=frozen(mass / count),
+            error=frozen(error / count),
+            columns={"num_eigenvalues": count, "mass": frozen(mass)},
+        ),
         loss=float(mass.sum()) / 2,
         source=source,
-        weight_decay=grid.weight_decay,
         num_products=measure.num_products,
         seconds=time.monotonic() - started,
     )
 
 
-def _errors(grid: OctaveGrid, points: Array, masses: Array) -> Array:
+def _errors(grid: Octaves, points: Array, masses: Array) -> Array:
     """Sum of λ_j Δ_j² in each octave, from the masses Δ_j²."""
     return grid.total(points, masses * (np.abs(points) + grid.weight_decay))
 
 
-def _inverse(grid: OctaveGrid, points: Array, masses: Array) -> Array:
+def _inverse(grid: Octaves, points: Array, masses: Array) -> Array:
     """Sum of g_j² / λ_j in each octave, from the masses g_j²."""
     return grid.total(points, masses / (np.abs(points) + grid.weight_decay))
 

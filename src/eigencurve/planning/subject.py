@@ -10,8 +10,9 @@ from pathlib import Path
 from eigencurve import _check
 from eigencurve.planning.literals import literal
 from eigencurve.spectrum.files import SpectrumFile, parse_spectrum, spectrum_suffix
-from eigencurve.spectrum.measurement import MeasurementRecord, OctaveShares
+from eigencurve.spectrum.measurement import MeasurementRecord
 from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum, prepare
 from eigencurve.spectrum.start import StartEstimate
@@ -58,7 +59,7 @@ class Subject:
         return self.prepared.spectrum() if isinstance(self.prepared, PowerLaw) else self.prepared
 
     @property
-    def octaves(self) -> OctaveShares | None:
+    def octaves(self) -> Octaves | None:
         """The measured octave shares with error bars, if they were measured for this weight decay."""
         known = self.measurement
         return known.octaves if known is not None and known.weight_decay == self.weight_decay else None

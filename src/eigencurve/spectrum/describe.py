@@ -13,7 +13,7 @@ from eigencurve.spectrum.groups import Groups, extra_term, group
 from eigencurve.spectrum.likelihood import exponent_and_error
 
 if TYPE_CHECKING:
-    from eigencurve.spectrum.measurement import OctaveShares
+    from eigencurve.spectrum.octaves import Octaves
     from eigencurve.spectrum.spectrum import Spectrum
 
 BAR_WIDTH = 40
@@ -82,7 +82,7 @@ class SpectrumDescription:
 
 
 def describe_spectrum(
-    prepared: Spectrum, fraction_negative: float, measured: OctaveShares | None = None
+    prepared: Spectrum, fraction_negative: float, measured: Octaves | None = None
 ) -> SpectrumDescription:
     """Describe a positive spectrum; the bars of the printed table are proportional to √s_i.
 

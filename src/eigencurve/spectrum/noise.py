@@ -8,55 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from eigencurve import _check
-from eigencurve._arrays import Array, IntArray, frozen
-from eigencurve.spectrum.octaves import nearest_octave
+from eigencurve._arrays import Array, frozen
+from eigencurve.spectrum.octaves import Octaves, octaves_from_fields
 
 # g^T H g is told from zero if it exceeds this many standard errors.
 SIGNIFICANT = 2.0
-COLUMNS = (
-    "index", "lower", "num_eigenvalues", "eigenvalue_sum", "mass", "sigma2", "error", "gradient", "gradient_error",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class OctaveNoise:
-    r"""Gradient noise per octave :math:`[\mu 2^i, \mu 2^{i+1})` of |λ| + weight decay.
-
-    Attributes:
-        index: Index i of each octave.
-        lower: Lower edge of each octave.
-        num_eigenvalues: Number of eigenvalues in each octave.
-        eigenvalue_sum: Sum of |λ| + weight decay over the eigenvalues of each octave.
-        mass: Trace of C, the covariance of one example's gradient, within each octave.
-        sigma2: Noise level σ² of a batch, ``mass / batch_size / eigenvalue_sum``.
-        error: Standard error of ``sigma2``.
-        gradient: Squared length of the mean gradient within each octave, after subtracting the sampling noise
-            ``mass / num_examples``. It is unbiased, so it can be negative.
-        gradient_error: Standard error of ``gradient``.
-    """
-
-    index: IntArray
-    lower: Array
-    num_eigenvalues: Array
-    eigenvalue_sum: Array
-    mass: Array
-    sigma2: Array
-    error: Array
-    gradient: Array
-    gradient_error: Array
-
-    def __str__(self) -> str:
-        rows = zip(self.index, self.lower, self.num_eigenvalues, self.sigma2, self.error, strict=True)
-        return "\n".join(
-            f"  {i:>3}  from {low:<9.3g} {num:>11.4g} eigenvalues  sigma^2 {level:>9.3e} +- {error:.1e}"
-            for i, low, num, level, error in rows
-        )
-
-    def __repr__(self) -> str:
-        return f"OctaveNoise({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
+COLUMNS = ("num_eigenvalues", "eigenvalue_sum", "mass", "gradient", "gradient_error")
+COUNTS = ("batch_size", "num_samples", "num_products", "num_examples")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,7 +28,7 @@ class NoiseEstimate:
     ``NoisyQuadratic(prepared, noise=noise)``.
 
     Attributes:
-        octaves: Noise level σ² and mass of C per octave, with standard errors.
+        octaves: Noise level σ² of a batch per octave, with standard errors, and what it was computed from.
         sigma2: One σ² for all octaves: the trace of C/B divided by the sum of all eigenvalues.
         sigma2_error: Standard error of ``sigma2``.
         exponent: Exponent γ in C ∝ H^γ, from the octaves above the weight decay that have enough signal; NaN if there
@@ -81,14 +40,13 @@ class NoiseEstimate:
         gradient_curvature: g·Hg of the mean gradient g, without its sampling noise.
         gradient_curvature_error: Standard error of ``gradient_curvature``.
         batch_size: Number of examples B in a batch.
-        weight_decay: Weight decay in the octaves' |λ| + weight decay.
         num_samples: Number of sign vectors.
         num_products: Number of Hessian-vector products.
         num_examples: Number of examples m that the noise was measured on.
         seconds: Duration of the measurement; 0 if unknown.
     """
 
-    octaves: OctaveNoise
+    octaves: Octaves
     sigma2: float
     sigma2_error: float
     exponent: float
@@ -99,11 +57,15 @@ class NoiseEstimate:
     gradient_curvature: float
     gradient_curvature_error: float
     batch_size: int
-    weight_decay: float
     num_samples: int
     num_products: int
     num_examples: int
     seconds: float
+
+    @property
+    def weight_decay(self) -> float:
+        """Weight decay in the octaves' |λ| + weight decay."""
+        return self.octaves.weight_decay
 
     @property
     def critical_batch_size(self) -> float:
@@ -119,17 +81,14 @@ class NoiseEstimate:
         return self.trace_hc / self.gradient_curvature if self.gradient_curvature > limit else math.inf
 
     def levels(self, eigenvalues: Array) -> Array:
-        """Noise level σ_j² for each eigenvalue of a spectrum prepared with ``weight_decay``.
-
-        The level is constant within an octave. An eigenvalue outside the measured octaves gets that of the nearest one.
-        """
-        return np.asarray(self.octaves.sigma2[nearest_octave(np.asarray(eigenvalues), self.octaves.lower)])
+        """Noise level σ_j² for each eigenvalue of a spectrum prepared with ``weight_decay``; see :meth:`Octaves.at`."""
+        return self.octaves.at(eigenvalues)
 
     def with_batch_size(self, batch_size: int) -> NoiseEstimate:
         """The noise of batches of another size, which is proportional to 1/B."""
         size = _check.whole("with_batch_size", "batch_size", batch_size, minimum=1)
         ratio, old = self.batch_size / size, self.octaves
-        octaves = dataclasses.replace(old, sigma2=frozen(ratio * old.sigma2), error=frozen(ratio * old.error))
+        octaves = dataclasses.replace(old, value=frozen(ratio * old.value), error=frozen(ratio * old.error))
         return dataclasses.replace(
             self,
             octaves=octaves,
@@ -167,17 +126,15 @@ class NoiseEstimate:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"NoiseEstimate(sigma2={self.sigma2:.4g}, batch_size={self.batch_size}, {len(self.octaves.index)} octaves)"
-        )
+        return f"NoiseEstimate(sigma2={self.sigma2:.4g}, batch_size={self.batch_size}, {len(self.octaves)} octaves)"
 
 
 def noise_fields(noise: NoiseEstimate) -> dict[str, Any]:
-    """The estimate as flat arrays and numbers."""
+    """The estimate as flat arrays and numbers; an unknown exponent has the error -1, because JSON has no NaN."""
     numbers = {f.name: getattr(noise, f.name) for f in dataclasses.fields(NoiseEstimate) if f.name != "octaves"}
-    known = not math.isnan(noise.exponent)
-    numbers |= {} if known else {"exponent": 0.0, "exponent_error": -1.0}
-    return numbers | {f"octave_{name}": getattr(noise.octaves, name) for name in COLUMNS}
+    if math.isnan(noise.exponent):
+        numbers |= {"exponent": 0.0, "exponent_error": -1.0}
+    return numbers | noise.octaves.fields()
 
 
 def noise_from_fields(fields: Mapping[str, Any]) -> NoiseEstimate:
@@ -186,22 +143,8 @@ def noise_from_fields(fields: Mapping[str, Any]) -> NoiseEstimate:
     Raises:
         KeyError, TypeError, ValueError: A field is missing or invalid.
     """
-    counts = ("batch_size", "num_samples", "num_products", "num_examples")
     names = [f.name for f in dataclasses.fields(NoiseEstimate) if f.name != "octaves"]
-    numbers: dict[str, Any] = {name: (int if name in counts else float)(fields[name]) for name in names}
+    numbers: dict[str, Any] = {name: (int if name in COUNTS else float)(fields[name]) for name in names}
     if numbers["exponent_error"] < 0:
         numbers |= {"exponent": math.nan, "exponent_error": math.nan}
-    columns = octave_columns(fields, COLUMNS)
-    return NoiseEstimate(octaves=OctaveNoise(columns[0].astype(np.int64), *columns[1:]), **numbers)
-
-
-def octave_columns(fields: Mapping[str, Any], names: tuple[str, ...]) -> list[Array]:
-    """The columns ``octave_<name>`` of a table, checked to be finite vectors of one length.
-
-    Raises:
-        KeyError, TypeError, ValueError: A column is missing or invalid.
-    """
-    columns = [np.asarray(fields[f"octave_{name}"], dtype=np.float64) for name in names]
-    if any(c.ndim != 1 or len(c) != len(columns[0]) or len(c) == 0 or not np.isfinite(c).all() for c in columns):
-        raise ValueError("the columns of the octaves are not finite vectors of one length")
-    return [frozen(column) for column in columns]
+    return NoiseEstimate(octaves=octaves_from_fields(fields, "sigma2", COLUMNS), **numbers)

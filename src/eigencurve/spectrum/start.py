@@ -7,45 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from eigencurve._arrays import Array
+from eigencurve.spectrum.octaves import Octaves, octaves_from_fields
 
-from eigencurve._arrays import Array, IntArray
-from eigencurve.spectrum.noise import octave_columns
-from eigencurve.spectrum.octaves import nearest_octave
-
-COLUMNS = ("index", "lower", "num_eigenvalues", "mass", "level", "error")
+COLUMNS = ("num_eigenvalues", "mass")
 SOURCES = ("displacement", "gradient")
-
-
-@dataclass(frozen=True, eq=False)
-class OctaveStart:
-    r"""Initial error per octave :math:`[\mu 2^i, \mu 2^{i+1})` of |λ| + weight decay.
-
-    Attributes:
-        index: Index i of each octave.
-        lower: Lower edge of each octave.
-        num_eigenvalues: Number of eigenvalues in each octave.
-        mass: Sum of λ_j Δ_j² over the eigenvalues of each octave, with λ_j = |λ| + weight decay.
-        level: Mean of λ_j Δ_j² over the eigenvalues of each octave.
-        error: Standard error of ``level``.
-    """
-
-    index: IntArray
-    lower: Array
-    num_eigenvalues: Array
-    mass: Array
-    level: Array
-    error: Array
-
-    def __str__(self) -> str:
-        rows = zip(self.index, self.lower, self.num_eigenvalues, self.level, self.error, strict=True)
-        return "\n".join(
-            f"  {i:>3}  from {low:<9.3g} {num:>11.4g} eigenvalues  error {level:>9.3e} +- {error:.1e}"
-            for i, low, num, level, error in rows
-        )
-
-    def __repr__(self) -> str:
-        return f"OctaveStart({len(self.index)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,27 +21,27 @@ class StartEstimate:
     Pass it as ``NoisyQuadratic(prepared, initial_error=start)``.
 
     Attributes:
-        octaves: Initial error λ_j Δ_j² per octave.
+        octaves: Mean initial error λ_j Δ_j² of the eigenvalues in each octave, with standard errors.
         loss: Excess loss of the start on the quadratic, half the sum of all λ_j Δ_j².
         source: ``"displacement"`` or ``"gradient"``: what the error was measured from.
-        weight_decay: Weight decay in the octaves' |λ| + weight decay.
         num_products: Number of Hessian-vector products.
         seconds: Duration of the measurement.
     """
 
-    octaves: OctaveStart
+    octaves: Octaves
     loss: float
     source: str
-    weight_decay: float
     num_products: int
     seconds: float
 
-    def errors(self, eigenvalues: Array) -> Array:
-        """Initial error for each eigenvalue of a spectrum prepared with ``weight_decay``.
+    @property
+    def weight_decay(self) -> float:
+        """Weight decay in the octaves' |λ| + weight decay."""
+        return self.octaves.weight_decay
 
-        It is constant within an octave. An eigenvalue outside the measured octaves gets that of the nearest one.
-        """
-        return np.asarray(self.octaves.level[nearest_octave(np.asarray(eigenvalues), self.octaves.lower)])
+    def errors(self, eigenvalues: Array) -> Array:
+        """Initial error for each eigenvalue of a spectrum prepared with ``weight_decay``; see :meth:`Octaves.at`."""
+        return self.octaves.at(eigenvalues)
 
     def __str__(self) -> str:
         return (
@@ -85,13 +51,13 @@ class StartEstimate:
         )
 
     def __repr__(self) -> str:
-        return f"StartEstimate(loss={self.loss:.4g}, from the {self.source}, {len(self.octaves.index)} octaves)"
+        return f"StartEstimate(loss={self.loss:.4g}, from the {self.source}, {len(self.octaves)} octaves)"
 
 
 def start_fields(start: StartEstimate) -> dict[str, Any]:
     """The estimate as flat arrays, numbers and strings."""
     values = {f.name: getattr(start, f.name) for f in dataclasses.fields(StartEstimate) if f.name != "octaves"}
-    return values | {f"octave_{name}": getattr(start.octaves, name) for name in COLUMNS}
+    return values | start.octaves.fields()
 
 
 def start_from_fields(fields: Mapping[str, Any]) -> StartEstimate:
@@ -103,12 +69,10 @@ def start_from_fields(fields: Mapping[str, Any]) -> StartEstimate:
     source = str(fields["source"])
     if source not in SOURCES:
         raise ValueError(f"'source' must be one of {', '.join(SOURCES)}, got {source!r}")
-    columns = octave_columns(fields, COLUMNS)
     return StartEstimate(
-        octaves=OctaveStart(columns[0].astype(np.int64), *columns[1:]),
+        octaves=octaves_from_fields(fields, "level", COLUMNS),
         loss=float(fields["loss"]),
         source=source,
-        weight_decay=float(fields["weight_decay"]),
         num_products=int(fields["num_products"]),
         seconds=float(fields["seconds"]),
     )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from eigencurve import _check
 from eigencurve.spectrum.files import SpectrumFile, parse_spectrum
@@ -20,46 +21,38 @@ class ZooEntry:
         network: The network and its training.
         data: The loss whose Hessian was measured.
         weight_decay: Weight decay of the training, which the spectrum is sharpened for.
-        num_products: Number of Hessian-vector products, for a file that does not record it.
-        moved: Change of the schedule over the last quarter of the products, for a file that does not record it.
+        num_products: Number of Hessian-vector products of all probes, if its file does not record it.
+        error_along_probe: Error of the schedule along one probe, if its file does not record it.
     """
 
     network: str
     data: str
     weight_decay: float
     num_products: int | None = None
-    moved: float | None = None
+    error_along_probe: float | None = None
 
 
-@dataclass(frozen=True)
-class ZooSummary:
-    """What is known about a shipped spectrum. None is not measured.
+@dataclass(frozen=True, kw_only=True)
+class ZooSummary(ZooEntry):
+    """A shipped spectrum and the errors of its measurement, from its file. None means not measured.
 
     Attributes:
         name: Name in the zoo.
-        network, data, weight_decay: See :class:`ZooEntry`.
         dim: Number of parameters.
-        num_products: Number of Hessian-vector products of all probes.
         num_counted: Number of eigenvalues that were found one by one; see :mod:`eigencurve.spectrum.counting`.
-        along: Error of the schedule along one probe: the largest |ln f'/f| over the last quarter of the products.
-        across: Error of the schedule across probes: the typical largest |ln f/g| to an estimate from other probes.
-        sigma2, batch_size: Gradient noise σ² for batches of that size; see
-            :class:`eigencurve.spectrum.noise.NoiseEstimate`.
+        error_along_probe: Largest |ln f'/f| of the schedule over the last quarter of the products.
+        error_between_probes: Typical largest |ln f/g| to the schedule of an estimate from other probes.
+        sigma2, batch_size: Gradient noise σ² for batches of that size.
         gamma: Exponent γ in C ∝ H^γ of the covariance C of the gradient noise.
     """
 
     name: str
-    network: str
-    data: str
-    weight_decay: float
     dim: int | None
-    num_products: int | None
-    num_counted: int | None
-    along: float | None
-    across: float | None
-    sigma2: float | None
-    batch_size: int | None
-    gamma: float | None
+    num_counted: int | None = None
+    error_between_probes: float | None = None
+    sigma2: float | None = None
+    batch_size: int | None = None
+    gamma: float | None = None
 
 
 # The narrow networks and the transformer are those of results/noise.md at the end of their training, with their noise.
@@ -75,7 +68,7 @@ ZOO = {
         data="the mean loss on 32 of 2,560 training images of CIFAR-10, not settled",
         weight_decay=5e-4,
         num_products=60,
-        moved=0.087,
+        error_along_probe=0.087,
     ),
     "resnet18_cifar10_narrow8": ZooEntry(
         network="ResNet-18 with 1/8 of its widths, 2,000 steps, 73 % test accuracy, in eval mode",
@@ -129,22 +122,18 @@ def zoo_summary(name: str) -> ZooSummary:
     >>> zoo_summary("resnet20_cifar10").dim
     272474
     """
-    file, entry = zoo_file(name), ZOO[name]
-    record, noise = file.measurement, file.noise
-    return ZooSummary(
-        name=name,
-        network=entry.network,
-        data=entry.data,
-        weight_decay=entry.weight_decay,
-        dim=file.spectrum.dim,
-        num_products=entry.num_products if record is None else record.num_products,
-        num_counted=None if record is None else len(record.counted),
-        along=entry.moved if record is None else _finite(record.moved),
-        across=None if record is None else _finite(record.across),
-        sigma2=None if noise is None else noise.sigma2,
-        batch_size=None if noise is None else noise.batch_size,
-        gamma=None if noise is None else _finite(noise.exponent),
-    )
+    file = zoo_file(name)
+    facts: dict[str, Any] = vars(ZOO[name]) | {"name": name, "dim": file.spectrum.dim}
+    if (record := file.measurement) is not None:
+        facts |= {
+            "num_products": record.num_products,
+            "num_counted": len(record.counted),
+            "error_along_probe": _finite(record.schedule_change),
+            "error_between_probes": _finite(record.error_between_probes),
+        }
+    if (noise := file.noise) is not None:
+        facts |= {"sigma2": noise.sigma2, "batch_size": noise.batch_size, "gamma": _finite(noise.exponent)}
+    return ZooSummary(**facts)
 
 
 def _finite(value: float) -> float | None:

@@ -6,7 +6,8 @@ from tests.spectrum.test_noise import noise
 
 import eigencurve as ec
 from eigencurve.spectrum.files import SpectrumFile
-from eigencurve.spectrum.start import OctaveStart, StartEstimate
+from eigencurve.spectrum.octaves import Octaves
+from eigencurve.spectrum.start import StartEstimate
 from paper.studies.noise_measuring import fewer_examples, noisier_examples, usual
 from paper.studies.noise_results import Measured, Studied
 from paper.studies.noise_training import END, MOMENTS
@@ -18,8 +19,10 @@ def measured(moment, **changes):
     spectrum = ec.Spectrum([-0.1, 0.2, 3.0], [1, *WEIGHTS[moment]], dim=10)
     one = np.ones(1)
     start = StartEstimate(
-        octaves=OctaveStart(np.zeros(1, dtype=np.int64), 0.1 * one, 10 * one, one, one, one), loss=0.5,
-        source="displacement", weight_decay=5e-4, num_products=3, seconds=0.1,
+        octaves=Octaves(
+            "level", np.zeros(1, dtype=np.int64), 0.1 * one, one, one, 5e-4, {"num_eigenvalues": 10 * one, "mass": one}
+        ),
+        loss=0.5, source="displacement", num_products=3, seconds=0.1,
     )  # fmt: skip
     metrics = {"accuracy": 0.5, "test_loss": 1.0} if moment != "start" else {}
     file = SpectrumFile(spectrum, None, noise(**changes), start if moment == END else None)

@@ -66,7 +66,7 @@ def test_measurements_of_the_noise_share_a_spectrum(trained, monkeypatch):
     measure(TEXT, problem, SCALE, ways[1], state, paths[1])
     first, second = (load_measured(path) for path in paths)
     assert first.spectrum == second.spectrum
-    assert first.measurement.across == second.measurement.across
+    assert first.measurement.error_between_probes == second.measurement.error_between_probes
     assert [first.noise.num_examples, second.noise.num_examples] == [4, 6]
 
 

@@ -35,10 +35,10 @@ def test_rows_hold_the_errors_of_every_probe(estimate, monkeypatch):
     assert [(row.num_products, row.probe) for row in rows] == [(k, i) for k in (60, 100, 120) for i in range(3)]
     last = rows[-3:]
     assert all(row.along == 0 for row in last)
-    assert max(row.actual for row in last) == estimate.between
+    assert max(row.actual for row in last) == estimate.distance_between_probes
     assert all(row.actual < row.weighted for row in last)
-    assert all(0 < row.predicted < 4 * estimate.between for row in last)
-    assert last[0].reference < estimate.between < last[0].raw
+    assert all(0 < row.predicted < 4 * estimate.distance_between_probes for row in last)
+    assert last[0].reference < estimate.distance_between_probes < last[0].raw
 
 
 def test_tables_have_a_line_for_each_row(estimate):
@@ -87,7 +87,7 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
     record, noise = load_measurement(path), load_noise(path)
     assert record.made_by == "python -m paper resnet20-spectrum, seed 0"
     assert record.num_probes == 3
-    assert record.between > 0
+    assert record.distance_between_probes > 0
     assert (noise.batch_size, noise.num_examples, noise.num_samples) == (128, 200, 4)
     with pytest.warns(UserWarning, match="has not settled"):
         spectrum = ec.load_spectrum(path)

@@ -45,7 +45,7 @@ def test_the_limit_of_stability_is_a_fact():
 
 def test_an_unsettled_estimate_has_error_bars_and_a_note():
     subject = measured_subject()
-    unsettled = dataclasses.replace(subject.measurement, reason="num_steps", moved=0.41)
+    unsettled = dataclasses.replace(subject.measurement, reason="num_steps", schedule_change=0.41)
     section = spectrum_section(dataclasses.replace(subject, measurement=unsettled))
     assert f'<p class="note">{unsettled.doubt}</p>' in section.blocks
     assert "Error bars: one standard error" in text_of(section)
