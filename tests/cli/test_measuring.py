@@ -4,9 +4,10 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
-from eigencurve.cli.measuring import MeasuringSettings, _beside, measure, size_of
+from eigencurve.cli.measuring import _beside, measure, size_of
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
 from eigencurve.hessian.checkpoint import saved_steps
+from eigencurve.hessian.settings import EstimateSettings
 
 
 @pytest.fixture
@@ -17,21 +18,21 @@ def operator():
 
 
 def test_it_measures_what_the_functions_measure(operator):
-    found = measure(operator, MeasuringSettings(10, 500, batch_size=8), None)
+    found = measure(operator, EstimateSettings(10, total_steps=500), batch_size=8)
     expected = estimate_spectrum(operator, 10, total_steps=500, progress=False)
     assert found.spectrum.spectrum == expected.spectrum
     assert found.noise.sigma2 == pytest.approx(estimate_noise(operator, expected, 8).sigma2)
     assert found.start is None
-    assert measure(operator, MeasuringSettings(10, 500), None).noise is None
+    assert measure(operator, EstimateSettings(10, total_steps=500)).noise is None
 
 
 def test_it_says_where_it_resumes(operator, tmp_path, capsys):
     path = tmp_path / "run.npz"
     assert saved_steps(path) == 0
-    measure(operator, MeasuringSettings(3, 500, checkpoint=path), None)
+    measure(operator, EstimateSettings(3, total_steps=500, checkpoint=path))
     assert saved_steps(path) == 3
     assert "resuming" not in capsys.readouterr().err
-    found = measure(operator, MeasuringSettings(5, 500, checkpoint=path), None)
+    found = measure(operator, EstimateSettings(5, total_steps=500, checkpoint=path))
     assert f"resuming from step 3 of {path}" in capsys.readouterr().err
     np.testing.assert_allclose(found.spectrum.spectrum.L, estimate_spectrum(operator, 5, progress=False).spectrum.L)
 

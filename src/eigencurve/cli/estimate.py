@@ -131,19 +131,18 @@ def estimate(
       eigencurve estimate train:problem --noise --batch-size 128 --optimizer-state optimizer.pt --steps 10000
     """
     # These import PyTorch, which the help does not need.
-    from eigencurve.cli.measuring import MeasuringSettings, measure, size_of
+    from eigencurve.cli.measuring import measure, size_of
     from eigencurve.hessian import GaussNewtonOperator, HessianOperator, keep_freed_memory
+    from eigencurve.hessian.settings import EstimateSettings
     from eigencurve.hessian.state_files import load_start_state
+    from eigencurve.planning.from_operator import decay_of
 
     require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
     require_meant("estimate", optimizer if optimizer in OPTIMIZERS else None, lr=rate)
     total = TYPICAL_STEPS if steps is None else _check.whole("estimate", "steps", steps, minimum=1)
-    settings = MeasuringSettings(
-        num_steps, total, num_probes, seed, settle if settle > 0 else None, weight_decay,
-        None if memory_budget is None else size_of(memory_budget), checkpoint, batch_size,
-    )  # fmt: skip
+    budget = None if memory_budget is None else size_of(memory_budget)
     require_writable([output], SUFFIXES, force)
     keep_freed_memory()
     model, loss_fn, batches = load_problem(problem)
@@ -152,7 +151,11 @@ def estimate(
     metric = _metric(optimizer_state, optimizer, model, plain)
     operator = plain if metric is None else plain.preconditioned_by(metric)
     begun = None if start_state is None else load_start_state(start_state, plain.named_parameters)
-    found = measure(operator, settings, None if begun is None else (begun, model))
+    decay = decay_of(operator) if weight_decay is None else weight_decay
+    settings = EstimateSettings(
+        num_steps, num_probes, seed, settle if settle > 0 else None, decay, total, budget, checkpoint
+    )
+    found = measure(operator, settings, batch_size, None if begun is None else (begun, model))
     write(output, found.content(output.suffix.lower()))  # first: a summary of negative curvature alone is an error
     stability = _stability(found.spectrum, operator, metric, rate)
     summary = _Summary(found, stability, _limit(found.spectrum, metric), steps)

@@ -19,38 +19,16 @@ from eigencurve.hessian import (
     SpectrumEstimate,
     StartEstimate,
     estimate_noise,
-    estimate_spectrum,
     estimate_start,
 )
 from eigencurve.hessian.checkpoint import saved_steps
 from eigencurve.hessian.curvature import CurvatureOperator
-from eigencurve.hessian.estimate import Interrupted
-from eigencurve.planning.from_operator import decay_of
+from eigencurve.hessian.estimate import Interrupted, run_estimate
+from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.runs.origin import origin_here
 from eigencurve.spectrum.files import spectrum_bytes
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-@dataclass(frozen=True)
-class MeasuringSettings:
-    """Options of a measurement; see :func:`eigencurve.hessian.estimate_spectrum`.
-
-    Attributes:
-        num_steps, num_probes, seed, settle, weight_decay, total_steps, memory_budget: Settings of the spectrum.
-        checkpoint: File to save progress to; the noise and the start have their own files next to it.
-        batch_size: Batch size of the run, to measure the gradient noise; None does not measure it.
-    """
-
-    num_steps: int
-    total_steps: int
-    num_probes: int = 1
-    seed: int = 0
-    settle: float | None = 0.02
-    weight_decay: float | None = None
-    memory_budget: int | None = None
-    checkpoint: Path | None = None
-    batch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,33 +49,34 @@ class Measured:
 
 
 def measure(
-    operator: CurvatureOperator | PreconditionedOperator, settings: MeasuringSettings, start: tuple[Any, Any] | None
+    operator: CurvatureOperator | PreconditionedOperator,
+    settings: EstimateSettings,
+    batch_size: int | None = None,
+    start: tuple[Any, Any] | None = None,
 ) -> Measured:
     """Measure the spectrum and, if asked for, the noise and the start, with a progress bar on a terminal.
 
     Args:
         operator: Hessian of the model, or one that wraps it.
-        settings: Options of the measurement.
+        settings: Settings of the spectrum. The noise and the start have their own checkpoints next to it.
+        batch_size: Batch size of the run; None does not measure the noise.
         start: State of the model at the start of its run, and the model; None does not measure the start.
     """
-    decay = decay_of(operator) if settings.weight_decay is None else settings.weight_decay
-    budget, noise, begun = settings.memory_budget, None, None
-    with _resumable(settings.checkpoint):
-        found = estimate_spectrum(
-            operator, settings.num_steps, num_probes=settings.num_probes, seed=settings.seed, settle=settings.settle,
-            weight_decay=decay, total_steps=settings.total_steps, memory_budget=budget, checkpoint=settings.checkpoint,
-        )  # fmt: skip
-    if settings.batch_size is not None:
-        saved = _beside(settings.checkpoint, "noise")
+    checkpoint = None if settings.checkpoint is None else Path(settings.checkpoint)
+    budget, noise, initial_error = settings.memory_budget, None, None
+    with _resumable(checkpoint):
+        estimate = run_estimate(operator, settings)
+    if batch_size is not None:
+        saved = _beside(checkpoint, "noise")
         with _resumable(saved):
             noise = estimate_noise(
-                operator, found, settings.batch_size, seed=settings.seed, memory_budget=budget, checkpoint=saved
+                operator, estimate, batch_size, seed=settings.seed, memory_budget=budget, checkpoint=saved
             )
     if start is not None:
-        saved = _beside(settings.checkpoint, "start")
+        saved = _beside(checkpoint, "start")
         with _resumable(saved):
-            begun = estimate_start(operator, start, found, memory_budget=budget, checkpoint=saved)
-    return Measured(found, noise, begun)
+            initial_error = estimate_start(operator, start, estimate, memory_budget=budget, checkpoint=saved)
+    return Measured(estimate, noise, initial_error)
 
 
 @contextmanager
@@ -114,9 +93,9 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         raise KeyboardInterrupt(f"{error.progress}. {remedy}") from None
 
 
-def _beside(checkpoint: Path | None, what: str) -> Path | None:
+def _beside(checkpoint: Path | None, quantity: str) -> Path | None:
     """The checkpoint of the noise or the start, next to that of the spectrum."""
-    return None if checkpoint is None else companion(checkpoint, f".{what}")
+    return None if checkpoint is None else companion(checkpoint, f".{quantity}")
 
 
 def size_of(text: str) -> int:

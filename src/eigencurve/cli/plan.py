@@ -169,18 +169,20 @@ def _measured(
     with_noise: bool,
 ) -> Subject:
     """Measure the model of MODULE:FUNCTION, save its spectrum, and return it."""
-    from eigencurve.cli.measuring import MeasuringSettings, measure  # imports PyTorch
+    from eigencurve.cli.measuring import measure  # imports PyTorch
     from eigencurve.hessian import HessianOperator, keep_freed_memory
+    from eigencurve.hessian.settings import EstimateSettings
+    from eigencurve.planning.from_operator import decay_of
 
     keep_freed_memory()
     model, loss_fn, batches = load_problem(word)
     size = getattr(batches, "batch_size", None) if batch_size is None else batch_size
     if with_noise and size is None:
         raise ValueError("--batch-size is missing: the gradient noise of a batch is measured too. Or pass --noise.")
-    settings = MeasuringSettings(
-        num_steps, total, weight_decay=weight_decay, checkpoint=checkpoint, batch_size=size if with_noise else None
-    )
-    found = measure(HessianOperator(model, loss_fn, batches), settings, None)
+    operator = HessianOperator(model, loss_fn, batches)
+    decay = decay_of(operator) if weight_decay is None else weight_decay
+    settings = EstimateSettings(num_steps, weight_decay=decay, total_steps=total, checkpoint=checkpoint)
+    found = measure(operator, settings, size if with_noise else None)
     write(file, found.content(file.suffix.lower()))
     subject = file_subject(file, weight_decay)
     return subject if weight_decay is not None else replace(subject, decay_source="assumed")
