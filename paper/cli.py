@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from eigencurve.runs import add_runs, write_runs
+from paper.engine.exchange import add_runs, write_runs
 from paper.engine.request import BACKENDS, Request, Workers
 from paper.page import ResultsPage, made_by_line
 from paper.registry import REGISTRY, entry_named

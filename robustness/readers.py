@@ -24,7 +24,6 @@ import eigencurve as ec
 from eigencurve.forecast import load_run
 from eigencurve.hessian import estimate_spectrum
 from eigencurve.hessian.state_files import load_preconditioner
-from eigencurve.runs.exchange import read_runs, write_runs
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store, StoreError
 from eigencurve.studio.source import read_upload
@@ -33,6 +32,7 @@ from paper.data.imagenet import CenterCrop, read_image
 from paper.data.plain_pickle import load_plain
 from paper.data.ptb import read_words
 from paper.data.rows import read_libsvm
+from paper.engine.exchange import read_runs, write_runs
 from paper.training.checkpoint import TrainingCheckpoint
 
 # What a damaged file may use in addition to what the process uses already.

@@ -37,13 +37,16 @@ REASONS = {
     sqlite3.SQLITE_LOCKED: "another process keeps it locked",
     sqlite3.SQLITE_NOMEM: "too little memory",
 }
-# All columns of a run, those that hold JSON, and what reading a damaged one may raise.
+# All columns of a run, those that hold JSON, and the exceptions that reading a damaged one may raise.
 COLUMNS = (
     "key", "experiment", "settings", "seed", "metrics", "diverged", "curve", "versions", "revision", "finished",
     "seconds",
 )  # fmt: skip
 PACKED = ("settings", "metrics", "curve", "versions")
+SELECT = f"SELECT {', '.join(COLUMNS)}"
 DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
+# The rows of a JSON list of keys; a list of parameters would be limited in length.
+THESE = "key IN (SELECT value FROM json_each(?))"
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS runs (
     key TEXT PRIMARY KEY, experiment TEXT NOT NULL, settings TEXT NOT NULL, seed INTEGER NOT NULL,
@@ -62,7 +65,7 @@ class StoreError(OSError):
     """The store cannot be read or written now: no permission, no space, or locked by another process."""
 
 
-class DamagedStoreError(ValueError):
+class DamagedStoreError(_check.ArgumentValueError):
     """The file is damaged, or not a store."""
 
 
@@ -121,9 +124,10 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
         self.path, self.read_only = Path(path), read_only
-        if len(os.fsencode(self.path.name)) > NAME_BYTES - len(JOURNAL):
-            need = f"a file name of at most {NAME_BYTES - len(JOURNAL)} bytes, because SQLite appends {JOURNAL!r} to it"
-            _check.refuse("Store", "path", need, f"{len(os.fsencode(self.path.name))} bytes", "Pass a shorter name.")
+        length, longest = len(os.fsencode(self.path.name)), NAME_BYTES - len(JOURNAL)
+        if length > longest:
+            need = f"a file name of at most {longest} bytes, because SQLite appends {JOURNAL!r} to it"
+            _check.refuse("Store", "path", need, length, "Pass a shorter name.")
         self._file = self.path.absolute()  # the process may change its folder
         if read_only and not self.path.exists():
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
@@ -141,34 +145,27 @@ class Store:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             for statement in SCHEMA:
                 connection.execute(statement)
-            _seal(connection, "key NOT IN (SELECT key FROM checks)", [])
+            _seal(connection, "key NOT IN (SELECT key FROM checks)")
         with self._connection() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
 
     def outcomes(self, experiment: str, runs: Iterable[Run]) -> list[Outcome | None]:
         """The outcomes of ``runs`` in the same order; None for each run that is not in the store."""
         keys = [key_of(experiment, run) for run in runs]
-        known: dict[str, Outcome] = {}
         with self._reading() as connection:
-            for part in _parts(keys):
-                for row in self._verified(connection, f"key IN ({_marks(part)})", part):
-                    known[row["key"]] = _outcome(row["metrics"], row["curve"], row["diverged"])
-        return [known.get(key) for key in keys]
+            outcomes = {row["key"]: _outcome(row) for row in self._verified(connection, THESE, json.dumps(keys))}
+        return [outcomes.get(key) for key in keys]
 
     def claim(self, experiment: str, runs: Sequence[Run]) -> list[Run]:
         """Claim the ``runs`` that are not finished and not claimed by another live process, and return them."""
         now, me = time.time(), _myself()
         keys = {key_of(experiment, run): run for run in runs}
-        busy: set[str] = set()
+        wanted = [json.dumps(list(keys))]
         with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for part in _parts(list(keys)):
-                marks = _marks(part)
-                busy.update(key for (key,) in connection.execute(f"SELECT key FROM runs WHERE key IN ({marks})", part))
-                claims = connection.execute(
-                    f"SELECT key, host, pid, born, since FROM claims WHERE key IN ({marks})", part
-                )
-                busy.update(key for key, host, pid, born, since in claims if _alive(host, pid, born, since, now, me))
+            busy = {key for (key,) in connection.execute(f"SELECT key FROM runs WHERE {THESE}", wanted)}
+            claims = connection.execute(f"SELECT key, host, pid, born, since FROM claims WHERE {THESE}", wanted)
+            busy |= {key for key, *owner, since in claims if _alive(tuple(owner), since, now, me)}
             won = [key for key in keys if key not in busy]
             connection.executemany("INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", [(key, *me, now) for key in won])
         return [keys[key] for key in won]
@@ -182,9 +179,11 @@ class Store:
 
     def release(self, experiment: str, runs: Iterable[Run]) -> None:
         """Give up this process's claims on ``runs``."""
+        keys = json.dumps([key_of(experiment, run) for run in runs])
         with self._connection() as connection:
-            keys = [(key_of(experiment, run), *_myself()) for run in runs]
-            connection.executemany("DELETE FROM claims WHERE key = ? AND host = ? AND pid = ? AND born = ?", keys)
+            connection.execute(
+                f"DELETE FROM claims WHERE {THESE} AND host = ? AND pid = ? AND born = ?", (keys, *_myself())
+            )
 
     def add(
         self, experiment: str, runs: Sequence[Run], outcomes: Sequence[Outcome], origin: Origin, seconds: float
@@ -198,50 +197,50 @@ class Store:
             origin: Versions and revision that computed the outcomes.
             seconds: Duration of each run in seconds.
         """
-        common = (json.dumps(dict(origin.versions), sort_keys=True), origin.revision, time.time(), seconds)
-        self._insert(
-            [(*_fields(experiment, run, outcome), *common) for run, outcome in zip(runs, outcomes, strict=True)]
-        )
+        common = {"versions": dict(origin.versions), "revision": origin.revision, "finished": time.time()}
+        self.add_rows(
+            {
+                "key": key_of(experiment, run), "experiment": experiment, "settings": dict(run.settings),
+                "seed": run.seed, "metrics": dict(outcome.metrics), "diverged": int(outcome.diverged),
+                "curve": _curves(outcome), "seconds": seconds, **common,
+            }
+            for run, outcome in zip(runs, outcomes, strict=True)
+        )  # fmt: skip
 
     def add_rows(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Save runs of another store, as its :meth:`rows` returned them; a run already saved is kept."""
-        self._insert([tuple(_stored(name, row[name]) for name in COLUMNS) for row in rows])
-
-    def _insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Save rows with their checksums in one transaction, and end the claims on them."""
+        packed = [[_packed(name, row[name]) for name in COLUMNS] for row in rows]
+        keys = json.dumps([key for key, *_ in packed])
         with self._connection() as connection:
-            connection.executemany("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
-            for part in _parts([row[0] for row in rows]):
-                _seal(connection, f"key IN ({_marks(part)})", part)
-            connection.executemany("DELETE FROM claims WHERE key = ?", [(row[0],) for row in rows])
+            connection.executemany("INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", packed)
+            _seal(connection, THESE, keys)
+            connection.execute(f"DELETE FROM claims WHERE {THESE}", [keys])
 
     def experiments(self) -> list[str]:
         """Names of all experiments that have finished runs."""
         with self._reading() as connection:
-            found = connection.execute("SELECT DISTINCT experiment FROM runs ORDER BY experiment").fetchall()
-        return [name for (name,) in found]
+            rows = connection.execute("SELECT DISTINCT experiment FROM runs ORDER BY experiment").fetchall()
+        return [name for (name,) in rows]
 
     def rows(self, experiment: str) -> list[dict[str, Any]]:
         """All columns of an experiment's runs, as plain values."""
         with self._reading() as connection:
-            return list(self._verified(connection, "experiment = ? ORDER BY key", [experiment]))
+            return list(self._verified(connection, "experiment = ? ORDER BY key", experiment))
 
-    def _verified(self, connection: sqlite3.Connection, where: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _verified(self, connection: sqlite3.Connection, where: str, value: str) -> Iterator[dict[str, Any]]:
         """Rows with their JSON decoded, each compared with its checksum."""
-        connection.row_factory = sqlite3.Row
-        known = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'checks'").fetchone()[0]
-        digest = "(SELECT digest FROM checks WHERE checks.key = runs.key)" if known else "NULL"
-        for row in connection.execute(f"SELECT {', '.join(COLUMNS)}, {digest} FROM runs WHERE {where}", values):
-            *columns, expected = tuple(row)
+        has_checks = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'checks'").fetchone()[0]
+        digest = "(SELECT digest FROM checks WHERE checks.key = runs.key)" if has_checks else "NULL"
+        for *columns, expected in connection.execute(f"{SELECT}, {digest} FROM runs WHERE {where}", [value]):
             try:
-                found = {name: json.loads(row[name]) if name in PACKED else row[name] for name in COLUMNS}
-                key = key_of(found["experiment"], Run(found["settings"], found["seed"]))
+                row = {n: json.loads(v) if n in PACKED else v for n, v in zip(COLUMNS, columns, strict=True)}
+                key = key_of(row["experiment"], Run(row["settings"], row["seed"]))
             except DAMAGE as error:
-                _refuse("a store in good order", f"{self.path}: the run {row['key']!r:.14}: {error}")
+                _refuse("a store in good order", f"{self.path}: the run {columns[0]!r:.14}: {error}")
             if key != row["key"] or expected not in (None, _digest(columns)):
                 damage = f"{self.path}: the run {key[:12]} of {row['experiment']!r} does not match its checksum"
                 _refuse("a store in good order", damage, "Restore the file from a copy, or delete that row.")
-            yield found
+            yield row
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -258,18 +257,14 @@ class Store:
             yield connection
 
 
-def _marks(values: Sequence[str]) -> str:
-    return ",".join("?" * len(values))
-
-
 def _digest(columns: Sequence[Any]) -> str:
     """The checksum of a row: a hash of its columns as SQLite returns them."""
     return hashlib.sha256(json.dumps(list(columns)).encode()).hexdigest()[:16]
 
 
-def _seal(connection: sqlite3.Connection, where: str, values: Sequence[str]) -> None:
+def _seal(connection: sqlite3.Connection, where: str, *values: str) -> None:
     """Give a checksum to the rows among ``where`` that have none."""
-    rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM runs WHERE {where}", values)
+    rows = connection.execute(f"{SELECT} FROM runs WHERE {where}", values)
     connection.executemany("INSERT OR IGNORE INTO checks VALUES (?,?)", ((row[0], _digest(row)) for row in rows))
 
 
@@ -317,25 +312,14 @@ def _code(error: sqlite3.DatabaseError) -> int | None:
 
 
 def _refuse(constraint: str, found: str, remedy: str = "The file is unchanged; choose another path.") -> NoReturn:
-    raise DamagedStoreError(str(_check.ArgumentValueError("Store", "path", constraint, found, remedy)))
+    raise DamagedStoreError("Store", "path", constraint, _check.Description(found), remedy)
 
 
-def _parts(keys: list[str], size: int = 500) -> Iterator[list[str]]:
-    return (keys[i : i + size] for i in range(0, len(keys), size))
+def _packed(column: str, value: Any) -> Any:
+    return json.dumps(value, sort_keys=column in ("settings", "versions")) if column in PACKED else value
 
 
-def _fields(experiment: str, run: Run, outcome: Outcome) -> tuple[Any, ...]:
-    return (
-        key_of(experiment, run), experiment, json.dumps(dict(run.settings), sort_keys=True), run.seed,
-        json.dumps(dict(outcome.metrics)), int(outcome.diverged), json.dumps(_packed(outcome)),
-    )  # fmt: skip
-
-
-def _stored(column: str, value: Any) -> Any:
-    return json.dumps(value, sort_keys=True) if column in PACKED else value
-
-
-def _packed(outcome: Outcome) -> Any:
+def _curves(outcome: Outcome) -> Any:
     """The value of the ``curve`` column: a list of pairs if there is one curve, else a mapping of such lists."""
     one = [list(pair) for pair in outcome.curve]
     if not outcome.curves:
@@ -343,10 +327,10 @@ def _packed(outcome: Outcome) -> Any:
     return {"curve": one, "curves": {name: [list(pair) for pair in pairs] for name, pairs in outcome.curves.items()}}
 
 
-def _outcome(metrics: Mapping[str, float], found: Any, diverged: int) -> Outcome:
-    fields = found if isinstance(found, dict) else {"curve": found, "curves": {}}
+def _outcome(row: Mapping[str, Any]) -> Outcome:
+    fields = row["curve"] if isinstance(row["curve"], dict) else {"curve": row["curve"], "curves": {}}
     curves = {name: _pairs(pairs) for name, pairs in fields["curves"].items()}
-    return Outcome(metrics, _pairs(fields["curve"]), bool(diverged), curves)
+    return Outcome(row["metrics"], _pairs(fields["curve"]), bool(row["diverged"]), curves)
 
 
 def _pairs(values: Any) -> tuple[tuple[float, float], ...]:
@@ -380,10 +364,11 @@ def _born(pid: int) -> str:
         return ""
 
 
-def _alive(host: str, pid: int, born: str, since: float, now: float, me: tuple[str, int, str]) -> bool:
+def _alive(owner: tuple[Any, ...], since: float, now: float, me: tuple[str, int, str]) -> bool:
     """Whether a claim's owner still runs: checked directly on this host, by the age of the claim on another."""
-    if (host, pid, born) == me:
+    if owner == me:
         return False
+    host, pid, born = owner
     if host != me[0]:
         return now - since < LEASE_SECONDS
     try:
@@ -392,4 +377,4 @@ def _alive(host: str, pid: int, born: str, since: float, now: float, me: tuple[s
         return False
     except PermissionError:
         return True
-    return _born(pid) == born
+    return bool(_born(pid) == born)

@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from eigencurve.runs.exchange import _digest, add_runs, read_runs, write_runs
-from eigencurve.runs.origin import Origin
-from eigencurve.runs.store import Outcome, Run, Store
+from eigencurve.runs import Origin, Outcome, Run, Store
+from paper.engine.exchange import _digest, add_runs, read_runs, write_runs
 
 RUNS = [Run({"lr": lr, "points": [[0.0, 1.0]], "name": "ä"}, seed) for lr in (0.1, 0.3) for seed in (0, 1)]
 OUTCOMES = [

@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from eigencurve import _check
-from eigencurve._files import write_atomically
-from eigencurve.runs.store import COLUMNS, DAMAGE, Run, Store, key_of
+from eigencurve.runs import Run, Store, key_of
+from paper import checks
+from paper.files import write_atomically
 
+VERSION = 1
+# All columns of a run, and the types of their values.
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "key": str, "experiment": str, "settings": dict, "seed": int, "metrics": dict, "diverged": int,
     "curve": (list, dict), "versions": dict, "revision": str, "finished": (int, float), "seconds": (int, float),
 }  # fmt: skip
-
-
-VERSION = 1
+# Exceptions that reading a damaged run may raise.
+DAMAGE = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
 
 
 def write_runs(store: Store, path: str | os.PathLike[str]) -> int:
@@ -48,8 +49,8 @@ def read_runs(runs: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     head, _, body = Path(runs).read_bytes().partition(b"\n")
     try:
-        found = json.loads(head)
-        version, check = (found["version"], found["check"]) if found["eigencurve"] == "runs" else (None, None)
+        header = json.loads(head)
+        version, check = (header["version"], header["check"]) if header["eigencurve"] == "runs" else (None, None)
     except DAMAGE:
         version = check = None
     if version != VERSION:
@@ -76,8 +77,8 @@ def add_runs(store: Store, runs: str | os.PathLike[str]) -> None:
 def _row(path: str | os.PathLike[str], number: int, line: bytes) -> dict[str, Any]:
     """One run. A wrong key would make the whole store unreadable, so it is checked in spite of the checksum."""
     try:
-        found = json.loads(line)
-        row = {name: found[name] for name in COLUMNS}
+        entry = json.loads(line)
+        row = {name: entry[name] for name in TYPES}
         is_run = all(isinstance(row[name], kind) for name, kind in TYPES.items())
         is_run = is_run and row["key"] == key_of(row["experiment"], Run(row["settings"], row["seed"]))
     except DAMAGE:
@@ -93,4 +94,4 @@ def _digest(content: bytes) -> str:
 
 def _refuse(path: str | os.PathLike[str], constraint: str, found: str) -> NoReturn:
     remedy = "Restore the file, or delete it: --runs writes it again from the store."
-    _check.refuse("read_runs", "runs", constraint, f"{os.fspath(path)}: {found}", remedy)
+    checks.refuse("read_runs", "runs", constraint, f"{os.fspath(path)}: {found}", remedy)
