@@ -72,9 +72,9 @@ class Driver(ABC):
     def rates(self, schedule: ec.Schedule, num_steps: int) -> Rates:
         """Rate of each of ``num_steps`` updates, possibly beyond the end of the schedule."""
 
-    @abstractmethod
     def rates_resumed(self, schedule: ec.Schedule, num_steps: int, stop_at: int) -> Rates:
         """The same rates, but saved to files after ``stop_at`` updates, rebuilt from scratch, loaded and continued."""
+        return self.resumed(schedule, schedule, num_steps, stop_at, "refuse")
 
     @abstractmethod
     def rates_accumulating(self, schedule: ec.Schedule, num_updates: int, accumulation: int) -> Rates:
@@ -88,9 +88,13 @@ class Driver(ABC):
     def rates_skipping(self, schedule: ec.Schedule, num_steps: int, skipped: Sequence[int]) -> Rates:
         """Rates of the updates that happened in ``num_steps`` tries, if those in ``skipped`` overflow."""
 
-    @abstractmethod
     def rates_extended(self, schedule: ec.Schedule, longer: ec.Schedule, num_steps: int, at: int) -> Rates:
         """Rates of a run that is saved after ``at`` updates of ``schedule``, resumed and extended with ``longer``."""
+        return self.resumed(schedule, longer, num_steps, at, "extend")
+
+    def resumed(self, schedule: ec.Schedule, later: ec.Schedule, num_steps: int, stop_at: int, on_resume: str) -> Rates:
+        """Rates of a run that is saved after ``stop_at`` updates of ``schedule`` and resumed with ``later``."""
+        raise NotImplementedError
 
 
 def driver_names() -> list[str]:

@@ -6,6 +6,8 @@ import pytest
 from tests.adapters.contract import Driver
 from tests.adapters.worker import Worker
 
+from eigencurve import Schedule
+
 BACKENDS = ("torch", "jax")
 WORKERS = {backend: Worker("tests.adapters.keras_loops", KERAS_BACKEND=backend) for backend in BACKENDS}
 
@@ -18,31 +20,25 @@ def keras_worker(backend):
     return WORKERS[backend]
 
 
+def called(name):
+    """A method of the driver that calls the function of that name in the worker."""
+
+    def method(self, *arguments):
+        plain = [part.to_dict() if isinstance(part, Schedule) else part for part in arguments]
+        return self.worker.call(name, *plain)
+
+    return method
+
+
 class KerasDriver(Driver):
     rtol = 2.0**-22
     skip = "not counted"
+    rates = called("rates")
+    rates_resumed = called("rates_resumed")
+    rates_accumulating = called("rates_accumulating")
+    rates_groups = called("rates_groups")
+    rates_skipping = called("rates_skipping")
+    rates_extended = called("rates_extended")
 
     def __init__(self, backend):
         self.name, self.worker = f"keras ({backend})", keras_worker(backend)
-
-    def rates(self, schedule, num_steps):
-        return self.worker.call("rates", schedule=schedule.to_dict(), num_steps=num_steps)
-
-    def rates_resumed(self, schedule, num_steps, stop_at):
-        return self.worker.call("rates_resumed", schedule=schedule.to_dict(), num_steps=num_steps, stop_at=stop_at)
-
-    def rates_accumulating(self, schedule, num_updates, accumulation):
-        return self.worker.call(
-            "rates_accumulating", schedule=schedule.to_dict(), num_updates=num_updates, accumulation=accumulation
-        )
-
-    def rates_groups(self, schedule, num_steps, ratios):
-        return self.worker.call("rates_groups", schedule=schedule.to_dict(), num_steps=num_steps, ratios=ratios)
-
-    def rates_skipping(self, schedule, num_steps, skipped):
-        return self.worker.call("rates_skipping", schedule=schedule.to_dict(), num_steps=num_steps, skipped=skipped)
-
-    def rates_extended(self, schedule, longer, num_steps, at):
-        return self.worker.call(
-            "rates_extended", schedule=schedule.to_dict(), longer=longer.to_dict(), num_steps=num_steps, at=at
-        )

@@ -49,12 +49,6 @@ def test_hurt_6_the_saved_state_loads_with_weights_only(tmp_path):
     assert torch.load(tmp_path / "scheduler.bin", weights_only=True)["last_epoch"] == 3
 
 
-def test_a_run_can_be_extended():
-    loop = Loop(ec.cosine(6, LR)).run(3)
-    loop.scheduler.extend(ec.cosine(12, LR))
-    assert loop.run(9).first() == [ec.cosine(6, LR)(t) for t in range(3)] + [ec.cosine(12, LR)(t) for t in range(3, 12)]
-
-
 def test_a_run_can_be_cooled_down():
     loop = Loop(ec.constant(100, LR)).run(3)
     loop.scheduler.cooldown(num_steps=4, shape="1-sqrt")

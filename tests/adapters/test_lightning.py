@@ -70,7 +70,10 @@ def data(num=24):
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=0.2, weight_decay=1e-2, at_epoch=0, num_batches=12, num_products=8, settle=None)
+def measurement(at_epoch=0, **settings):
+    return Measurement(0.2, 1e-2, at_epoch=at_epoch, num_batches=12, num_products=8, settle=None, **settings)
+
+
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
@@ -125,8 +128,8 @@ def test_hurt_6_a_checkpoint_loads_with_weights_only(tmp_path):
 @UNSETTLED
 @pytest.mark.parametrize(("at_epoch", "warmup"), [(0, 0), (0, 3), (1, 0), (2, ec.schedules.fraction(0.125))])
 def test_the_callback_measures_and_installs(at_epoch, warmup):
-    measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch, "warmup_steps": warmup})
-    module, callback = Classifier(), MeasureSchedule(loss, measurement)
+    settings = measurement(at_epoch=at_epoch, warmup_steps=warmup)
+    module, callback = Classifier(), MeasureSchedule(loss, settings)
     weights = {}
 
     class Spy(pl.Callback):
@@ -163,7 +166,7 @@ def test_the_callback_measures_and_installs(at_epoch, warmup):
     ],
 )
 def test_by_default_the_callback_measures_after_a_tenth_of_the_run(options, steps, wait):
-    callback = MeasureSchedule(loss, Measurement(**{**vars(MEASUREMENT), "at_epoch": None}))
+    callback = MeasureSchedule(loss, measurement(at_epoch=None))
     fit(Classifier(), steps, data(), callbacks=[callback], **options)
     assert callback.plan.state_dict()["step"] == wait
 
@@ -171,7 +174,7 @@ def test_by_default_the_callback_measures_after_a_tenth_of_the_run(options, step
 @UNSETTLED
 def test_measuring_leaves_the_training_as_it_was():
     """The losses are bit for bit those of a run with the same rates and no measurement."""
-    measured, callback = Classifier(), MeasureSchedule(loss, Measurement(**{**vars(MEASUREMENT), "at_epoch": 1}))
+    measured, callback = Classifier(), MeasureSchedule(loss, measurement(at_epoch=1))
     torch.manual_seed(3)
     loader = torch.utils.data.DataLoader(data(), batch_size=2, shuffle=True)
     quiet_fit(measured, loader, [callback])
@@ -194,8 +197,8 @@ def quiet_fit(module, loader, callbacks):
 @UNSETTLED
 @pytest.mark.parametrize(("at_epoch", "stop_at"), [(0, 5), (1, 12), (1, 17)])
 def test_the_callback_resumes_without_measuring_again(tmp_path, at_epoch, stop_at):
-    measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch})
-    whole, callback = Classifier(), MeasureSchedule(loss, measurement)
+    settings = measurement(at_epoch=at_epoch)
+    whole, callback = Classifier(), MeasureSchedule(loss, settings)
     fit(whole, -1, data(), callbacks=[callback], max_epochs=3)
 
     class Stop(pl.Callback):
@@ -211,16 +214,16 @@ def test_the_callback_resumes_without_measuring_again(tmp_path, at_epoch, stop_a
                 trainer.should_stop = True
 
     first, second = Classifier(), Classifier()
-    fit(first, -1, data(), callbacks=[MeasureSchedule(loss, measurement), Stop()], max_epochs=3)
-    again = MeasureSchedule(loss, measurement)
+    fit(first, -1, data(), callbacks=[MeasureSchedule(loss, settings), Stop()], max_epochs=3)
+    again = MeasureSchedule(loss, settings)
     fit(second, -1, data(), checkpoint=tmp_path / "run.ckpt", callbacks=[again], max_epochs=3)
     assert first.first()[:stop_at] + second.first() == whole.first()
     assert (again.plan.estimate is None) == (stop_at > 12 * at_epoch)
     longer = {"checkpoint": tmp_path / "run.ckpt", "max_epochs": 4}
     with pytest.raises(ValueError, match="on_resume='extend'"):
-        fit(Classifier(), -1, data(), callbacks=[MeasureSchedule(loss, measurement)], **longer)
+        fit(Classifier(), -1, data(), callbacks=[MeasureSchedule(loss, settings)], **longer)
     extended = Classifier()
-    callback = MeasureSchedule(loss, measurement, on_resume="extend")
+    callback = MeasureSchedule(loss, settings, on_resume="extend")
     fit(extended, -1, data(), callbacks=[callback], **longer)
     assert callback.scheduler.schedule.total_steps == 48
     assert extended.first() == callback.scheduler.schedule.values().tolist()[stop_at:]
@@ -236,20 +239,20 @@ def test_the_callback_refuses_what_it_cannot_do():
             Classifier(),
             4,
             loader=torch.utils.data.DataLoader(Endless(), 2),
-            callbacks=[MeasureSchedule(loss, MEASUREMENT)],
+            callbacks=[MeasureSchedule(loss, measurement())],
         )
     with pytest.raises(ValueError, match=r"one optimizer and no scheduler.*Return only the optimizer"):
-        fit(Module(ec.cosine(8, 0.25)), 3, callbacks=[MeasureSchedule(loss, MEASUREMENT)])
+        fit(Module(ec.cosine(8, 0.25)), 3, callbacks=[MeasureSchedule(loss, measurement())])
     with pytest.raises(TypeError, match="'measurement' must be a Measurement"):
         MeasureSchedule(loss, ec.cosine(8, 0.25))
     with pytest.raises(TypeError, match="'objective' must be callable"):
-        MeasureSchedule(None, MEASUREMENT)
+        MeasureSchedule(None, measurement())
 
 
 @UNSETTLED
 def test_given_batches_are_measured_on():
-    measurement = Measurement(**{**vars(MEASUREMENT), "batches": [data(6)[:]]})
-    callback = MeasureSchedule(loss, measurement)
+    settings = measurement(batches=[data(6)[:]])
+    callback = MeasureSchedule(loss, settings)
     fit(Classifier(), 2, data(), callbacks=[callback])
     reference = estimate_spectrum(HessianOperator(Classifier().net, F.cross_entropy, data(6)[:]), 8, settle=None)
     assert pytest.approx(reference.spectrum.L, rel=1e-4) == callback.plan.estimate.spectrum.L
@@ -352,7 +355,7 @@ def test_a_schedule_of_another_length_is_reported(length, text):
 
 @pytest.mark.parametrize("options", [{"num_updates": -1, "max_epochs": 2}, {"num_updates": 20, "max_epochs": -1}])
 def test_a_measurement_that_never_happens_is_reported(options):
-    callback = MeasureSchedule(loss, Measurement(**{**vars(MEASUREMENT), "at_epoch": 2}))
+    callback = MeasureSchedule(loss, measurement(at_epoch=2))
     with pytest.warns(
         UserWarning, match=r"at_epoch=2 is beyond the run, which has [12] epochs .* Set at_epoch <= [01]"
     ):

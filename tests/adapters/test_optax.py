@@ -23,9 +23,9 @@ def places(f, num=4000):
 def test_every_kind_is_float32_exact_for_a_million_traced_steps(make):
     f = make(10**6, 0.1)
     steps = places(f)
-    found = jax.jit(jax.vmap(optax_schedule(f)))(jnp.asarray(steps))
-    assert found.dtype == jnp.float32
-    assert relative_error(np.asarray(found), f(steps)).max() <= 2**-22
+    rates = jax.jit(jax.vmap(optax_schedule(f)))(jnp.asarray(steps))
+    assert rates.dtype == jnp.float32
+    assert relative_error(np.asarray(rates), f(steps)).max() <= 2**-22
 
 
 def test_the_step_is_traced_in_a_scan_and_may_be_an_array():
@@ -43,14 +43,9 @@ def test_cosine_power_is_optax_s_cosine_with_an_exponent(exponent):
     T, steps = 10**6, np.arange(0, 10**6, 997)
     with jax.enable_x64(True):  # in float32, optax's own schedule has no correct digit at the end
         wanted = np.asarray(optax.cosine_decay_schedule(0.1, T, exponent=exponent)(steps.astype(np.float64)))
-    found = np.asarray(optax_schedule(ec.cosine_power(T, 0.1, alpha=exponent))(steps))
+    rates = np.asarray(optax_schedule(ec.cosine_power(T, 0.1, alpha=exponent))(steps))
     # 1 + cos loses digits near zero in float64, too
-    np.testing.assert_allclose(found, wanted, rtol=2**-21)
-
-
-def one_update(optimizer, state, params):
-    updates, state = optimizer.update(jax.tree.map(jnp.ones_like, params), state, params)
-    return -float(updates), state
+    np.testing.assert_allclose(rates, wanted, rtol=2**-21)
 
 
 def test_hurt_5_the_first_injected_update_has_the_first_rate_and_the_state_shows_it():
@@ -59,17 +54,17 @@ def test_hurt_5_the_first_injected_update_has_the_first_rate_and_the_state_shows
     state = optimizer.init(params)
     assert float(state.hyperparams["learning_rate"]) == f(0)
     for t in range(7):
-        used, state = one_update(optimizer, state, params)
-        assert used == float(state.hyperparams["learning_rate"]) == pytest.approx(f(t), rel=2**-22)
+        updates, state = optimizer.update(jnp.ones(()), state, params)
+        assert -float(updates) == float(state.hyperparams["learning_rate"]) == pytest.approx(f(t), rel=2**-22)
 
 
 def test_joined_by_optax_it_starts_at_its_own_zero():
     f = ec.cosine(10, 0.5)
     with jax.debug_nans(True):
         both = optax.join_schedules([optax.linear_schedule(0.0, 0.5, 4), optax_schedule(f)], boundaries=[4])
-        found = [float(both(t)) for t in range(16)]
-    np.testing.assert_allclose(found[:4], [0, 0.125, 0.25, 0.375])
-    np.testing.assert_allclose(found[4:], f(np.arange(12)), rtol=2**-22)
+        rates = [float(both(t)) for t in range(16)]
+    np.testing.assert_allclose(rates[:4], [0, 0.125, 0.25, 0.375])
+    np.testing.assert_allclose(rates[4:], f(np.arange(12)), rtol=2**-22)
 
 
 def test_hurt_6_the_state_consists_of_arrays():
@@ -95,40 +90,11 @@ def test_updates_keep_their_own_type(dtype):
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match=r"optax_schedule: 'schedule' must be a Schedule, got 0\.1"):
+    f = ec.cosine(10, 0.5)
+    with pytest.raises(TypeError, match="'schedule' must be a Schedule"):
         optax_schedule(0.1)
-    with pytest.raises(ValueError, match="optax_schedule: 'scale' must be > 0"):
-        optax_schedule(ec.cosine(10, 0.5), scale=0.0)
-    rate = optax_schedule(ec.cosine(10, 0.5))
+    with pytest.raises(ValueError, match="'scale' must be > 0"):
+        optax_schedule(f, scale=0.0)
     for bad in (1.0, jnp.float32(3), True):
-        with pytest.raises(TypeError, match="optax_schedule: 'count' must be an integer"):
-            jax.jit(rate)(bad)
-
-
-def test_a_run_cools_down_with_a_new_function_and_the_old_state():
-    """The state counts the updates, so an optimizer with the new schedule continues where the old one was."""
-    hold = ec.constant(1000, 0.5)
-    params, seen = jnp.zeros(1), []
-    optimizer = optax.sgd(optax_schedule(hold))
-    state = optimizer.init(params)
-    for t in range(9):
-        if t == 4:
-            optimizer = optax.sgd(optax_schedule(ec.cooldown(hold, from_step=4, num_steps=5, shape="1-sqrt")))
-        updates, state = optimizer.update(jnp.ones(1), state, params)
-        seen.append(-float(updates[0]))
-    np.testing.assert_allclose(seen, ec.cooldown(hold, 4, 5, shape="1-sqrt").values(), rtol=2**-22)
-
-
-def test_each_group_has_its_own_schedule():
-    f, g = ec.linear(6, 0.5), ec.cosine(6, 0.01)
-    transforms = {
-        "body": optax.sgd(optax_schedule(f)),
-        "head": optax.sgd(optax_schedule(g)),
-        "old": optax.set_to_zero(),
-    }
-    optimizer = optax.multi_transform(transforms, {"a": "body", "b": "head", "c": "old"})
-    params = {"a": jnp.zeros(()), "b": jnp.zeros(()), "c": jnp.zeros(())}
-    state = optimizer.init(params)
-    for t in range(6):
-        updates, state = optimizer.update(dict.fromkeys(params, jnp.ones(())), state, params)
-        np.testing.assert_allclose([-float(updates[name]) for name in "abc"], [f(t), g(t), 0.0], rtol=2**-22)
+        with pytest.raises(TypeError, match="'count' must be an integer"):
+            jax.jit(optax_schedule(f))(bad)

@@ -255,14 +255,17 @@ def test_labels_that_are_not_ignored_tokens_count_as_rows():
 
 
 # Few products, for speed: these measurements have not settled.
-MEASUREMENT = Measurement(lr=LR, weight_decay=1e-2, at_epoch=0, num_batches=4, num_products=8, settle=None)
+def measurement(at_epoch=0):
+    return Measurement(LR, 1e-2, at_epoch=at_epoch, num_products=8, settle=None)
+
+
 UNSETTLED = pytest.mark.filterwarnings("ignore:Measurement. The spectrum has not settled:UserWarning")
 
 
 @UNSETTLED
 @pytest.mark.parametrize(("at_epoch", "epoch"), [(0, 0), (1, 1), (None, 1)])  # None: after a tenth of three epochs
 def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch, epoch):
-    measurement = Measurement(**{**vars(MEASUREMENT), "at_epoch": at_epoch})
+    settings = measurement(at_epoch=at_epoch)
 
     def run(folder, callback, num_updates=12, checkpoint=None):
         model = tiny_gpt2(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
@@ -274,18 +277,18 @@ def test_the_callback_measures_installs_and_resumes(tmp_path, at_epoch, epoch):
         ).train(resume_from_checkpoint=checkpoint)
         return [rates[0] for rates in seen]
 
-    whole = MeasureSchedule(measurement)
+    whole = MeasureSchedule(settings)
     rates = run(tmp_path, whole)
     assert rates == whole.scheduler.schedule.values().tolist()
     assert rates[: 4 * epoch + 1] == [LR] * (4 * epoch + 1)
     assert rates[-1] < LR
     assert whole.plan.estimate.num_products == 8
-    again = MeasureSchedule(measurement)
+    again = MeasureSchedule(settings)
     assert run(tmp_path, again, checkpoint=f"{tmp_path}/checkpoint-5") == rates[5:]
     assert again.plan.estimate is None  # read from the checkpoint, not measured again
     with pytest.raises(ValueError, match="on_resume='extend'"):
-        run(tmp_path, MeasureSchedule(measurement), 16, f"{tmp_path}/checkpoint-5")
-    longer = MeasureSchedule(measurement, on_resume="extend")
+        run(tmp_path, MeasureSchedule(settings), 16, f"{tmp_path}/checkpoint-5")
+    longer = MeasureSchedule(settings, on_resume="extend")
     extended = run(tmp_path, longer, 16, f"{tmp_path}/checkpoint-5")
     assert extended == longer.scheduler.schedule.values().tolist()[5:]
     assert longer.scheduler.schedule.total_steps == 16
@@ -298,7 +301,7 @@ def test_the_callback_measures_the_models_own_hessian(tmp_path):
         HessianOperator.from_objective(tiny_gpt2(), model_loss, masked(8), count=LabelCount(model)),
         8, settle=None, weight_decay=1e-2, total_steps=3,
     )  # fmt: skip
-    callback = MeasureSchedule(MEASUREMENT)
+    callback = MeasureSchedule(measurement())
     with pytest.warns(UserWarning, match=r"for SGD, but the optimizer is AdamW. Use torch.optim.SGD, or"):
         transformers.Trainer(model, arguments(tmp_path, 3), train_dataset=data, callbacks=[callback]).train()
     torch.testing.assert_close(
@@ -345,7 +348,7 @@ def test_a_schedule_of_another_length_is_reported(tmp_path, length, text):
 
 
 def test_a_measurement_that_never_happens_is_reported(tmp_path):
-    callback = MeasureSchedule(Measurement(**{**vars(MEASUREMENT), "at_epoch": 3}))
+    callback = MeasureSchedule(measurement(at_epoch=3))
     run = Run(tmp_path, ec.constant(8, LR), 8, callback=True)
     run.trainer.remove_callback(ScheduleCallback)
     run.trainer.add_callback(callback)

@@ -31,8 +31,8 @@ class Worker:
         weakref.finalize(self, _end, process)
         return process
 
-    def call(self, function, **arguments):
-        self._process.stdin.write(json.dumps([function, arguments]) + "\n")
+    def call(self, function, *arguments, **named):
+        self._process.stdin.write(json.dumps([function, arguments, named]) + "\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline() or '{"error": "the worker ended"}')
         assert "error" not in answer, f"in the worker for {self.module}:\n{answer['error']}"
@@ -46,13 +46,13 @@ def _end(process):
 
 
 def _answer(module, line):
-    function, arguments = json.loads(line)
+    function, arguments, named = json.loads(line)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", PendingDeprecationWarning)
-            return {"result": getattr(module, function)(**arguments)}
+            return {"result": getattr(module, function)(*arguments, **named)}
     except BaseException:
         return {"error": traceback.format_exc()}
 

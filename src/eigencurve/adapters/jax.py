@@ -132,16 +132,17 @@ def preconditioned_by(
             a setting is missing or invalid.
     """
     name = "preconditioned_by"
-    found = _second_moment(state)
-    nu = np.array(ravel_pytree(found.nu)[0], dtype=np.float64)
+    moment = _second_moment(state)
+    nu = np.array(ravel_pytree(moment.nu)[0], dtype=np.float64)
     if nu.size != operator.dim:
-        _check.refuse(name, "state", f"of {operator.dim} parameters, those of 'operator'", f"{nu.size}")
+        need = (f"of {operator.dim} parameters, those of ", _check.Arg("operator"))
+        _check.refuse(name, "state", need, f"{nu.size}")
     if not nu.any():
         _check.refuse(name, "state", "one after at least one update", "a second moment of zero")
-    if "count" in found._fields:
-        nu /= _bias_correction(b2, int(found.count))
+    if "count" in moment._fields:
+        nu /= _bias_correction(b2, int(moment.count))
     epsilon, inside = _check.at_least(name, "eps", eps, 0.0), _check.at_least(name, "eps_root", eps_root, 0.0)
-    if type(found).__name__ in RMS_STATES and eps_in_sqrt:
+    if type(moment).__name__ in RMS_STATES and eps_in_sqrt:
         epsilon, inside = 0.0, epsilon + inside
     return PreconditionedOperator(
         operator,
@@ -175,8 +176,7 @@ def jax_schedule(
         weight_decay: Weight decay of its optimizer, positive.
         min_lr: Learning rate of the last step. By default, the curve is not rescaled.
         beta: Ratio of the groups' edges; see :func:`eigencurve.eigencurve`.
-        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`: ``num_products``, ``num_probes``, ``seed``,
-            ``settle``, ``memory_budget``, ``checkpoint`` and ``progress``.
+        **options: Options of :func:`eigencurve.hessian.estimate_spectrum`.
 
     Returns:
         The schedule, ready for :func:`eigencurve.adapters.optax.optax_schedule`, and the estimate behind it.
@@ -193,17 +193,16 @@ def jax_schedule(
 
 def _second_moment(state: Any) -> Any:
     """The one state in the tree that has a second moment."""
-    nodes = jax.tree.leaves(state, is_leaf=_has_second_moment)
-    found = [node for node in nodes if _has_second_moment(node)]
-    if len(found) != 1:
+
+    def has_one(node: Any) -> bool:
+        return type(node).__name__ in SECOND_MOMENT_STATES
+
+    moments = [node for node in jax.tree.leaves(state, is_leaf=has_one) if has_one(node)]
+    if len(moments) != 1:
         need = "an optax state with one of " + ", ".join(SECOND_MOMENT_STATES)
         remedy = "For another optimizer, pass the diagonal of P to operator.preconditioned_by."
-        _check.refuse("preconditioned_by", "state", need, f"{len(found)} of them", remedy)
-    return found[0]
-
-
-def _has_second_moment(node: Any) -> bool:
-    return type(node).__name__ in SECOND_MOMENT_STATES
+        _check.refuse("preconditioned_by", "state", need, f"{len(moments)} of them", remedy)
+    return moments[0]
 
 
 def _bias_correction(b2: float | None, count: int) -> float:
@@ -234,12 +233,12 @@ def _size(batch: Any, count: Callable[[Any], int] | None) -> int:
         return _check.whole("hessian_operator", "count", count(batch), minimum=0)
     sizes = [leaf.shape[0] for leaf in jax.tree.leaves(batch) if leaf.ndim]
     if not sizes:
-        remedy = "Pass 'count', a function that returns the number of examples in a batch."
+        remedy = ("Pass ", _check.Arg("count"), ", a function that returns the number of examples in a batch.")
         _check.refuse("hessian_operator", "batches", "made of arrays with a leading dimension", batch, remedy)
     return int(sizes[0])
 
 
 def _require_scalar(loss: Callable[[Any, Any], jax.Array], params: Any, batch: Any) -> None:
-    found = jax.eval_shape(loss, params, batch)
-    if getattr(found, "shape", None) != ():
-        _check.refuse("hessian_operator", "loss", "a scalar: the mean over the batch", found, "Use jnp.mean.")
+    result = jax.eval_shape(loss, params, batch)
+    if getattr(result, "shape", None) != ():
+        _check.refuse("hessian_operator", "loss", "a scalar: the mean over the batch", result, "Use jnp.mean.")

@@ -21,7 +21,7 @@ except ImportError:
 
 from torch.optim import Optimizer
 
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement, warn_of_no_measurement
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
 from eigencurve.adapters.range_test import RangeSettings, RangeTest, run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
@@ -171,7 +171,6 @@ class MeasureSchedule(Callback):
         super().__init__()
         self.plan, self.on_resume = MeasuredPlan(objective, measurement, count), on_resume
         self.scheduler: ScheduleLR | None = None
-        self._warned = False
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Install the scheduler, before Lightning restores a checkpoint into it."""
@@ -182,8 +181,7 @@ class MeasureSchedule(Callback):
             _check.refuse("MeasureSchedule", "configure_optimizers", need, got, remedy)
         at_epoch = self.plan.measurement.at_epoch
         if at_epoch is not None and trainer.max_epochs is not None and 0 <= trainer.max_epochs <= at_epoch:
-            self._warned = True
-            warn_of_no_measurement(at_epoch, trainer.max_epochs)
+            self.plan.warn_of_no_measurement(trainer.max_epochs)
         schedule = self.plan.schedule(total_steps(trainer))
         self.scheduler = ScheduleLR(trainer.optimizers[0], schedule, on_resume=self.on_resume)
         trainer.strategy.lr_scheduler_configs = [LRSchedulerConfig(self.scheduler, interval="step")]
@@ -199,9 +197,8 @@ class MeasureSchedule(Callback):
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """Warn if the run ended before the epoch of the measurement."""
-        if not self.plan.measured and not self._warned and trainer.global_step >= total_steps(trainer):
-            num_epochs = max(trainer.current_epoch, 1)
-            warn_of_no_measurement(self.plan.measurement.epoch(num_epochs), num_epochs)
+        if trainer.global_step >= total_steps(trainer):
+            self.plan.warn_of_no_measurement(max(trainer.current_epoch, 1))
 
     def state_dict(self) -> dict[str, Any]:
         """State of the plan; the step is in the scheduler's own state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import replace
 from typing import Any
 
 from eigencurve import _check
@@ -38,18 +38,16 @@ EARLY_SHARE = 0.1  # of the epochs, before the measurement
 
 
 @renamed(num_steps="num_products")
-@dataclass(frozen=True)
 class Measurement:
     """When and how to measure a model's spectrum during training, and which schedule to make from it.
 
     The rate rises to ``lr`` during the warmup and stays there until the measurement. From then on, the rate follows
     the Eigencurve schedule of the measured spectrum over the remaining steps.
 
-    The paper measures trained models, and the spectrum changes during training. In results/noise.md (five trainings,
-    schedules of 39,100 steps), a schedule differs from that of the trained network by factors of 6.2 to 25.6 if it is
-    measured before the first step, of 1.4 to 6.3 after a tenth of the training, and of 1.1 to 1.8 after a half. The
-    later you measure, the fewer steps remain for the curve. The default, a tenth, is a compromise, not an early
-    measurement that is enough. The spectrum of an earlier, trained network avoids this.
+    The spectrum changes during training, and the paper measures trained models. In results/noise.md, a schedule differs
+    from that of the trained network by factors of 6.2 to 25.6 if it is measured before the first step, of 1.4 to 6.3
+    after a tenth of the training, and of 1.1 to 1.8 after a half. The later you measure, the fewer steps remain for the
+    curve. The default, a tenth, is a compromise; the spectrum of an earlier, trained network is better.
 
     Args:
         lr: Learning rate of the first group after the warmup.
@@ -62,43 +60,35 @@ class Measurement:
         num_batches: Number of batches of the training set to measure on, per process.
         batches: Batches to measure on instead, such as a list or a DataLoader.
         microbatch: Maximum number of rows in memory at a time.
-        num_products: Maximum number of Lanczos steps; see :func:`eigencurve.hessian.estimate_spectrum`.
-        num_probes: Number of random directions to average.
-        seed: Seed of the batches and the probes.
-        settle: Stop once the schedule has moved by less than this. None always takes ``num_products`` steps.
-        memory_budget: Upper limit in bytes for all vectors together.
+        num_products: Maximum number of Lanczos steps.
+        **options: Other options of :func:`eigencurve.hessian.estimate_spectrum`, such as ``num_probes`` and ``settle``.
     """
 
-    lr: float
-    weight_decay: float
-    _: KW_ONLY
-    at_epoch: int | None = None
-    min_lr: float | None = None
-    beta: float = 2.0
-    warmup_steps: Steps = 0
-    num_batches: int = 4
-    batches: Any = None
-    microbatch: int | None = None
-    num_products: int = 100
-    num_probes: int = 1
-    seed: int = 0
-    settle: float | None = 0.02
-    memory_budget: int | None = None
-
-    def __post_init__(self) -> None:
-        _check.positive("Measurement", "lr", self.lr)
-        _check.positive("Measurement", "weight_decay", self.weight_decay, "Eigencurve needs a smallest eigenvalue > 0.")
-        if self.at_epoch is not None:
-            _check.whole("Measurement", "at_epoch", self.at_epoch, minimum=0)
-        _check.whole("Measurement", "num_batches", self.num_batches, minimum=1)
-        self.settings(total_steps=1)
-
-    def settings(self, total_steps: int) -> EstimateSettings:
-        """Settings of the estimate, for a run of ``total_steps``."""
-        return EstimateSettings(
-            num_products=self.num_products, num_probes=self.num_probes, seed=self.seed, settle=self.settle,
-            weight_decay=self.weight_decay, total_steps=total_steps, memory_budget=self.memory_budget, progress=False,
-        )  # fmt: skip
+    def __init__(
+        self,
+        lr: float,
+        weight_decay: float,
+        *,
+        at_epoch: int | None = None,
+        min_lr: float | None = None,
+        beta: float = 2.0,
+        warmup_steps: Steps = 0,
+        num_batches: int = 4,
+        batches: Any = None,
+        microbatch: int | None = None,
+        num_products: int = 100,
+        **options: Any,
+    ) -> None:
+        name, remedy = "Measurement", "Eigencurve needs a smallest eigenvalue > 0."
+        self.lr = _check.positive(name, "lr", lr)
+        self.weight_decay = _check.positive(name, "weight_decay", weight_decay, remedy)
+        self.at_epoch = None if at_epoch is None else _check.whole(name, "at_epoch", at_epoch, minimum=0)
+        self.min_lr, self.beta, self.warmup_steps = min_lr, beta, warmup_steps
+        self.num_batches = _check.whole(name, "num_batches", num_batches, minimum=1)
+        self.batches, self.microbatch = batches, microbatch
+        self.settings = EstimateSettings(
+            num_products, weight_decay=weight_decay, total_steps=1, function=name, **{"progress": False, **options}
+        )
 
     def epoch(self, num_epochs: int) -> int:
         """Epoch at whose start to measure in a run of ``num_epochs``.
@@ -133,10 +123,12 @@ class Measurement:
 
         The model, its gradients, all random states and the iterators of the loader are unchanged.
         """
-        batches = self.batches if self.batches is not None else draw_batches(loader, self.num_batches, self.seed, model)
+        seed = self.settings.seed
+        batches = self.batches if self.batches is not None else draw_batches(loader, self.num_batches, seed, model)
         operator = HessianOperator.from_objective(model, objective, batches, microbatch=self.microbatch, count=count)
         _, world_size = _rank_and_world_size()
-        return run_estimate(DistributedOperator(operator) if world_size > 1 else operator, self.settings(total_steps))
+        settings = replace(self.settings, total_steps=total_steps)
+        return run_estimate(DistributedOperator(operator) if world_size > 1 else operator, settings)
 
     def _num_warmup_steps(self, total_steps: int) -> int:
         rise = whole_steps("Measurement", "warmup_steps", self.warmup_steps, 0, total_steps)
@@ -166,15 +158,22 @@ class MeasuredPlan:
         self.objective, self.measurement, self.count = objective, measurement, count
         self.estimate: SpectrumEstimate | None = None
         self._measured: tuple[int, Spectrum] | None = None
-
-    @property
-    def measured(self) -> bool:
-        """Whether the spectrum has been measured, in this process or before the checkpoint."""
-        return self._measured is not None
+        self._warned = False
 
     def due(self, epoch: int, num_epochs: int) -> bool:
         """Whether to measure at the start of ``epoch``, in a run of ``num_epochs``."""
         return self._measured is None and epoch >= self.measurement.epoch(num_epochs)
+
+    def warn_of_no_measurement(self, num_epochs: int) -> None:
+        """Warn, once, unless the spectrum has been measured, that a run of ``num_epochs`` ends before."""
+        if self._measured is None and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"MeasureSchedule: at_epoch={self.measurement.epoch(num_epochs)} is beyond the run, which has "
+                f"{num_epochs} epochs (the first is 0), so the spectrum is never measured and the rate does not decay. "
+                f"Set at_epoch <= {max(num_epochs - 1, 0)}.",
+                stacklevel=3,
+            )
 
     def measure(self, model: nn.Module, loader: Any, step: int, total_steps: int, optimizer: Any = None) -> None:
         """Measure ``model`` now, before ``step``.
@@ -231,15 +230,6 @@ def warn_of_optimizer(optimizer: Any) -> None:
         )
 
 
-def warn_of_no_measurement(at_epoch: int, num_epochs: int) -> None:
-    """Warn that a run has no epoch ``at_epoch``, at whose start the spectrum would be measured."""
-    warnings.warn(
-        f"MeasureSchedule: at_epoch={at_epoch} is beyond the run, which has {num_epochs} epochs (the first is 0), so "
-        f"the spectrum is never measured and the rate does not decay. Set at_epoch <= {max(num_epochs - 1, 0)}.",
-        stacklevel=3,
-    )
-
-
 def draw_batches(loader: Any, num_batches: int, seed: int, model: nn.Module) -> Sequence[Any]:
     """Draw batches of random examples from the data set of ``loader``, different ones in each process.
 
@@ -249,7 +239,7 @@ def draw_batches(loader: Any, num_batches: int, seed: int, model: nn.Module) -> 
     dataset, size = getattr(loader, "dataset", None), _batch_size(loader)
     if dataset is None or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__") or size is None:
         need = "given unless the run trains on one DataLoader over an indexed data set"
-        _check.refuse("Measurement", "batches", need, loader, "Pass 'batches' to measure on.")
+        _check.refuse("Measurement", "batches", need, loader, ("Pass ", _check.Arg("batches"), " to measure on."))
     rank, world_size = _rank_and_world_size()
     order = torch.randperm(len(dataset), generator=torch.Generator().manual_seed(seed))
     chosen = Subset(dataset, order[rank::world_size][: num_batches * size].tolist())

@@ -1,4 +1,4 @@
-"""The saved state of a ScheduleLR, checked before anything of it is used."""
+"""The saved state of a ScheduleLR, checked before it is used."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def checked_state(function: str, state: Any) -> dict[str, Any]:
     version = state.get("version") if isinstance(state, dict) else None
     if version not in VERSIONS or any(name not in state for name in STATE_NAMES[version]):
         _check.refuse(function, "state_dict", f"the state of a ScheduleLR, version {VERSIONS[-1]} or older", state)
-    found = dict(state)
+    checked = dict(state)
     for name in ("last_epoch", "step_count"):
-        found[name] = _check.whole(function, name, found[name], 0, REMEDY, _check.MOST_STEPS)
-    found["ratios"] = _numbers(function, "ratios", found["ratios"])
-    if found.get("weight_decays") is not None:
-        found["weight_decays"] = _numbers(function, "weight_decays", found["weight_decays"])
-    _require_one_length(function, found)
-    return found
+        checked[name] = _check.whole(function, name, checked[name], 0, REMEDY, _check.MOST_STEPS)
+    checked["ratios"] = _numbers(function, "ratios", checked["ratios"])
+    if checked.get("weight_decays") is not None:
+        checked["weight_decays"] = _numbers(function, "weight_decays", checked["weight_decays"])
+    _require_one_length(function, checked)
+    return checked
 
 
 def saved_schedules(state: dict[str, Any]) -> list[Schedule | None]:

@@ -21,7 +21,7 @@ except ImportError as error:
         "eigencurve.adapters.transformers needs transformers: pip install eigencurve[transformers]"
     ) from error
 
-from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement, warn_of_no_measurement
+from eigencurve.adapters.measuring import Loss, MeasuredPlan, Measurement
 from eigencurve.adapters.range_test import RangeSettings, RangeTest, run_range_test
 from eigencurve.adapters.torch import ScheduleLR
 from eigencurve.hessian.batches import Count
@@ -166,7 +166,6 @@ class MeasureSchedule(ScheduleCallback):
     ) -> None:
         self.plan = MeasuredPlan(model_loss if objective is None else objective, measurement, count)
         super().__init__(self.plan.schedule, on_resume)
-        self._warned = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
         """Restore the measured spectrum from a checkpoint, then create the scheduler."""
@@ -175,17 +174,14 @@ class MeasureSchedule(ScheduleCallback):
             self.plan.load_state_dict(saved["plan"])
         super().on_train_begin(args, state, control, **trainer)
         num_epochs = math.ceil(state.num_train_epochs)
-        at_epoch = self.plan.measurement.epoch(num_epochs)
-        self._warned = at_epoch >= num_epochs and not self.plan.measured
-        if self._warned:
-            warn_of_no_measurement(at_epoch, num_epochs)
+        if self.plan.measurement.epoch(num_epochs) >= num_epochs:
+            self.plan.warn_of_no_measurement(num_epochs)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:
         """Warn if the run ended before the epoch of the measurement."""
         super().on_train_end(args, state, control, **trainer)
-        if not self.plan.measured and not self._warned and state.global_step >= state.max_steps:
-            num_epochs = math.ceil(state.epoch or 0)
-            warn_of_no_measurement(self.plan.measurement.epoch(num_epochs), num_epochs)
+        if state.global_step >= state.max_steps:
+            self.plan.warn_of_no_measurement(math.ceil(state.epoch or 0))
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **trainer: Any) -> None:  # noqa: ARG002
         """Measure the spectrum if this is the epoch for it."""

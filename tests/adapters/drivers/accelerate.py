@@ -59,9 +59,6 @@ class AccelerateDriver(Driver):
     def rates(self, schedule, num_steps):
         return Loop(schedule).run(num_steps).first()
 
-    def rates_resumed(self, schedule, num_steps, stop_at):
-        return self.resumed(schedule, schedule, num_steps, stop_at, "refuse")
-
     def rates_accumulating(self, schedule, num_updates, accumulation):
         return Loop(schedule, accumulation=accumulation).run(num_updates * accumulation).first()
 
@@ -70,9 +67,6 @@ class AccelerateDriver(Driver):
 
     def rates_skipping(self, schedule, num_steps, skipped):
         return Loop(schedule, scaled=True).run(num_steps, skipped).first()
-
-    def rates_extended(self, schedule, longer, num_steps, at):
-        return self.resumed(schedule, longer, num_steps, at, "extend")
 
     def resumed(self, schedule, later, num_steps, stop_at, on_resume):
         with tempfile.TemporaryDirectory() as folder:

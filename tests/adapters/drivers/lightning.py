@@ -69,9 +69,6 @@ class LightningDriver(Driver):
         fit(module, num_steps)
         return module.first()
 
-    def rates_resumed(self, schedule, num_steps, stop_at):
-        return self.resumed(schedule, schedule, num_steps, stop_at, "refuse")
-
     def rates_accumulating(self, schedule, num_updates, accumulation):
         module = Module(schedule)
         fit(module, num_updates, accumulate_grad_batches=accumulation)
@@ -89,9 +86,6 @@ class LightningDriver(Driver):
         precision = MixedPrecision("16-mixed", "cpu", scaler=torch.amp.GradScaler("cpu", init_scale=2.0**4))
         fit(module, -1, batches, plugins=[precision], max_epochs=1)
         return module.first()
-
-    def rates_extended(self, schedule, longer, num_steps, at):
-        return self.resumed(schedule, longer, num_steps, at, "extend")
 
     def resumed(self, schedule, later, num_steps, stop_at, on_resume):
         before, after = Module(schedule), Module(later, on_resume=on_resume)

@@ -91,9 +91,6 @@ class TransformersDriver(Driver):
     def rates(self, schedule, num_steps):
         return self.run(schedule, num_steps).first()
 
-    def rates_resumed(self, schedule, num_steps, stop_at):
-        return self.resumed(schedule, schedule, num_steps, stop_at, "refuse")
-
     def rates_accumulating(self, schedule, num_updates, accumulation):
         return self.run(schedule, num_updates, gradient_accumulation_steps=accumulation).first()
 
@@ -107,9 +104,6 @@ class TransformersDriver(Driver):
             run.trainer.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
             run.trainer.add_callback(Overflowing(skipped))
             return run.train().first()
-
-    def rates_extended(self, schedule, longer, num_steps, at):
-        return self.resumed(schedule, longer, num_steps, at, "extend")
 
     def resumed(self, schedule, later, num_steps, stop_at, on_resume):
         with tempfile.TemporaryDirectory() as folder:
