@@ -58,7 +58,7 @@ def test_a_run_far_shorter_than_the_condition_number():
 def test_the_exponent_of_a_spectrum_that_no_law_fits():
     law = fitted_law(TWO)
     (sentence,) = doubts(Subject("law", law, law.mu))
-    assert sentence == exponent_doubt(Subject("mine", TWO, 0.0)) == law.doubt
+    assert sentence == exponent_doubt(Subject("mine", TWO, 0.0)) == law.warning
     assert "Build the schedule from the spectrum itself" in sentence
     assert exponent_doubt(law_subject(1.5, 1e4)) == ""
     assert exponent_doubt(Subject("points", ec.Spectrum([2.0, 2.0], [1, 1]), 0.0)) == ""

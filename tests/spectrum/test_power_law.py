@@ -82,9 +82,9 @@ def test_a_law_that_does_not_fit_has_a_doubt_with_a_remedy():
     with pytest.warns(UserWarning, match="fit_power_law: No power law fits the spectrum.*from the spectrum itself"):
         law = ec.fit_power_law(two)
     assert law == fitted_law(two)
-    assert "% of the eigenvalues" in law.doubt
-    assert ec.PowerLaw(1.5, 1e-3, 1.0).doubt == ""  # assumed, not fitted
-    assert ec.fit_power_law(ec.PowerLaw(1.5, 1e-3, 1.0).spectrum()).doubt == ""
+    assert "% of the eigenvalues" in law.warning
+    assert ec.PowerLaw(1.5, 1e-3, 1.0).warning == ""  # assumed, not fitted
+    assert ec.fit_power_law(ec.PowerLaw(1.5, 1e-3, 1.0).spectrum()).warning == ""
 
 
 @given(mu=st.floats(1e-8, 1.0), kappa=st.floats(1.01, 1e8), num=st.integers(2, 50))

@@ -72,9 +72,9 @@ def test_every_rate_has_its_limit_and_every_chart_its_rate():
 def test_an_unsettled_estimate_has_a_notice():
     name = "googlenet_cifar10_narrow16"
     known = subject.zoo_subject(name)
-    assert "has not settled (100 products" in known.measurement.doubt
-    assert known.measurement.doubt in shown(opened(zoo=name))
-    assert not subject.zoo_subject("resnet20_cifar10").measurement.doubt
+    assert "has not settled (100 products" in known.measurement.warning
+    assert known.measurement.warning in shown(opened(zoo=name))
+    assert not subject.zoo_subject("resnet20_cifar10").measurement.warning
     assert "has not settled (" not in shown(opened())
 
 

@@ -167,7 +167,7 @@ def estimate(
     if not as_json:
         more = num_probes == 1 and checkpoint is not None
         used = None if stability is None else stability.lr
-        typer.echo(f"next: {_continued(num_steps, more) if found.spectrum.doubt else _plan(output, total, used)}")
+        typer.echo(f"next: {_continued(num_steps, more) if found.spectrum.warning else _plan(output, total, used)}")
 
 
 def _continued(num_steps: int, resumes: bool) -> str:
@@ -210,7 +210,7 @@ class _Summary:
         prepared = prepare(found.spectrum, found.weight_decay)
         names = ("num_products", "num_distinct", "reason", "weight_decay", "seconds", "preconditioner", "total_steps")
         facts = {name: getattr(found, name) for name in names}
-        facts |= {"settled": not found.doubt, "L": prepared.L, "kappa": prepared.kappa, "stable_lr": self.limit.rate}
+        facts |= {"settled": not found.warning, "L": prepared.L, "kappa": prepared.kappa, "stable_lr": self.limit.rate}
         facts |= {"steps_over_kappa": found.total_steps / prepared.kappa}
         if self.stability is not None:
             facts |= {"stability": {**vars(self.stability), "is_stable": self.stability.is_stable}}

@@ -175,8 +175,8 @@ def schedule_of(estimate: SpectrumEstimate, lr: float, min_lr: float | None = No
 
 def warn_if_unsettled(caller: str, estimate: SpectrumEstimate) -> None:
     """Warn the user of ``caller``, a public function, if the estimate behind its schedule has not settled."""
-    if estimate.doubt:
-        warnings.warn(f"{caller}: {estimate.doubt} Pass a larger 'num_products'.", stacklevel=3)
+    if estimate.warning:
+        warnings.warn(f"{caller}: {estimate.warning} Pass a larger 'num_products'.", stacklevel=3)
 
 
 class _ProbeLoop:

@@ -37,7 +37,7 @@ def doubts(subject: Subject, total_steps: int | None = None, optimizer: str | No
 
 def settling_doubt(subject: Subject) -> str:
     """A sentence if the estimate has not settled, else an empty string."""
-    return "" if subject.measurement is None else subject.measurement.doubt
+    return "" if subject.measurement is None else subject.measurement.warning
 
 
 def negative_doubt(subject: Subject) -> str:
@@ -70,9 +70,9 @@ def length_doubt(subject: Subject, total_steps: int) -> str:
 def exponent_doubt(subject: Subject) -> str:
     """A sentence if no power law fits the spectrum, so that its exponent means little; else an empty string."""
     if isinstance(subject.raw, PowerLaw):
-        return subject.raw.doubt
+        return subject.raw.warning
     try:
-        return fitted_law(subject.spectrum).doubt
+        return fitted_law(subject.spectrum).warning
     except ValueError:  # nearly equal eigenvalues have no exponent to doubt
         return ""
 

@@ -53,9 +53,9 @@ def counted_nodes(nodes: Array, weights: Array, residuals: Array, dim: int) -> B
 def nearest_nodes(nodes: Array, eigenvalues: Array) -> BoolArray:
     """Which of the sorted ``nodes`` are the nearest ones to known eigenvalues."""
     middles = nodes[1:] / 2 + nodes[:-1] / 2
-    found = np.zeros(len(nodes), dtype=bool)
-    found[np.searchsorted(middles, eigenvalues, side="right")] = True
-    return found
+    is_nearest = np.zeros(len(nodes), dtype=bool)
+    is_nearest[np.searchsorted(middles, eigenvalues, side="right")] = True
+    return is_nearest
 
 
 def recounted(weights: Array, counted: BoolArray, dim: int) -> Array:

@@ -92,9 +92,12 @@ def describe_spectrum(
         measured: Octave shares with their standard errors, if they were measured for the same weight decay.
     """
     octaves = group(prepared, beta=2.0)
-    known = {} if measured is None else dict(zip(measured.index.tolist(), measured.error.tolist(), strict=True))
+    errors = None
+    if measured is not None:
+        error_of = dict(zip(measured.index.tolist(), measured.error.tolist(), strict=True))
+        errors = frozen(np.array([error_of.get(i, 0.0) for i in octaves.index.tolist()]))
     count = len(prepared) if prepared.dim is None else prepared.dim
-    law = exponent_and_error(prepared.eigenvalues, prepared.weights, count)
+    exponent, exponent_error = exponent_and_error(prepared.eigenvalues, prepared.weights, count) or (None, None)
     return SpectrumDescription(
         dim=prepared.dim,
         num_nodes=len(prepared),
@@ -104,7 +107,7 @@ def describe_spectrum(
         fraction_negative=fraction_negative,
         octaves=octaves,
         extra_term=extra_term(prepared, beta=2.0),
-        exponent=None if law is None else law[0],
-        exponent_error=None if law is None else law[1],
-        errors=None if measured is None else frozen(np.array([known.get(i, 0.0) for i in octaves.index.tolist()])),
+        exponent=exponent,
+        exponent_error=exponent_error,
+        errors=errors,
     )

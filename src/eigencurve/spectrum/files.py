@@ -32,7 +32,9 @@ from eigencurve.spectrum.start import StartEstimate, start_fields, start_from_fi
 
 FORMAT = "eigencurve.spectrum"
 VERSION = 1
-DIGITS, MOST_DIGITS = re.compile("[0-9]+"), 400
+DIM_LINE = re.compile(r"\s*#\s+dim\s+([0-9]+)\s*")
+# More digits than Python converts are more than any dimension.
+MOST_DIGITS = 400
 SUFFIXES = (".npz", ".json", ".txt")
 SUFFIX_WORDS = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 # What a file can hold next to the spectrum, and how to read it. A name is the prefix of the names of arrays in an .npz
@@ -94,29 +96,23 @@ def spectrum_bytes(
     """The content that :func:`save_spectrum` writes to a file with this suffix."""
     if not isinstance(spectrum, Spectrum):
         _check.wrong_type("save_spectrum", "spectrum", "a Spectrum", spectrum)
-    sections: dict[str, Mapping[str, Any]] = {}
-    if measurement is not None:
-        sections["measurement"] = to_fields(measurement)
-    if noise is not None:
-        sections["noise"] = noise_fields(noise)
-    if start is not None:
-        sections["start"] = start_fields(start)
-    for name, fields in sections.items():
-        _require_readable(name, fields)
-    if suffix == ".txt":
-        for name in sections:
+    sections = {
+        "measurement": None if measurement is None else to_fields(measurement),
+        "noise": None if noise is None else noise_fields(noise),
+        "start": None if start is None else start_fields(start),
+    }
+    present = {name: fields for name, fields in sections.items() if fields is not None}
+    for name, fields in present.items():
+        if suffix == ".txt":
             remedy = "Leave it out, or save to .npz or .json."
             _check.refuse("save_spectrum", name, "None for a .txt file, which cannot hold it", "one", remedy)
+        try:
+            READERS[name](fields)  # what load_spectrum would refuse is not written
+        except DAMAGE as error:
+            _check.refuse("save_spectrum", name, "complete and finite", f"{type(error).__name__}: {error}")
+    if suffix == ".txt":
         return _text_bytes(spectrum)
-    return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, sections)
-
-
-def _require_readable(section: str, fields: Mapping[str, Any]) -> None:
-    """Refuse to write what :func:`load_spectrum` would refuse to read."""
-    try:
-        READERS[section](fields)
-    except DAMAGE as error:
-        _check.refuse("save_spectrum", section, "complete and finite", f"{type(error).__name__}: {error}")
+    return (_npz_bytes if suffix == ".npz" else _json_bytes)(spectrum, present)
 
 
 def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
@@ -131,8 +127,8 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
         UserWarning: The file says that its measurement has not settled.
     """
     file = _load("load_spectrum", Path(path))
-    if file.measurement is not None and file.measurement.doubt:
-        warnings.warn(f"load_spectrum: {path}: {file.measurement.doubt}", stacklevel=2)
+    if file.measurement is not None and file.measurement.warning:
+        warnings.warn(f"load_spectrum: {path}: {file.measurement.warning}", stacklevel=2)
     return file.spectrum
 
 
@@ -183,35 +179,29 @@ def _refuse(path: Path, constraint: str, value: object, remedy: str = "") -> NoR
 def _npz_bytes(spectrum: Spectrum, sections: Sections) -> bytes:
     buffer = io.BytesIO()
     more = {f"{section}.{name}": v for section, fields in sections.items() for name, v in fields.items()}
-    arrays: dict[str, Any] = {
-        "format": np.str_(FORMAT),
-        "version": np.int64(VERSION),
-        "eigenvalues": spectrum.eigenvalues,
-        "weights": spectrum.weights,
-        "dim": np.int64(-1 if spectrum.dim is None else spectrum.dim),
-        **{name: np.asarray(value) for name, value in more.items()},
-    }
+    arrays: dict[str, Any] = _head(spectrum, -1 if spectrum.dim is None else spectrum.dim) | more
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 
 def _json_bytes(spectrum: Spectrum, sections: Sections) -> bytes:
-    fields = {
-        "format": FORMAT,
-        "version": VERSION,
-        "dim": spectrum.dim,
-        "eigenvalues": spectrum.eigenvalues.tolist(),
-        "weights": spectrum.weights.tolist(),
-    }
-    for section, more in sections.items():
-        fields[section] = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in more.items()}
-    return (json.dumps(fields, indent=1) + "\n").encode()
+    whole = _plain(_head(spectrum, spectrum.dim)) | {name: _plain(fields) for name, fields in sections.items()}
+    return (json.dumps(whole, indent=1) + "\n").encode()
 
 
 def _text_bytes(spectrum: Spectrum) -> bytes:
     head = [] if spectrum.dim is None else [f"# dim {spectrum.dim}"]
     rows = [f"{lam!r} {w!r}" for lam, w in zip(spectrum.eigenvalues.tolist(), spectrum.weights.tolist(), strict=True)]
     return ("\n".join(head + rows) + "\n").encode()
+
+
+def _head(spectrum: Spectrum, dim: int | None) -> dict[str, Any]:
+    arrays = {"eigenvalues": spectrum.eigenvalues, "weights": spectrum.weights}
+    return {"format": FORMAT, "version": VERSION, "dim": dim, **arrays}
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in fields.items()}
 
 
 def _read_npz(content: bytes, path: Path, most_unpacked: int) -> SpectrumFile:
@@ -226,7 +216,7 @@ def _read_npz(content: bytes, path: Path, most_unpacked: int) -> SpectrumFile:
         section: {name.removeprefix(f"{section}."): v for name, v in fields.items() if name.startswith(f"{section}.")}
         for section in READERS
     }
-    return SpectrumFile(_spectrum(path, fields, None if dim < 0 else dim), **_measured(path, sections))
+    return _file(path, fields, None if dim < 0 else dim, sections)
 
 
 def _read_json(content: bytes, path: Path) -> SpectrumFile:
@@ -237,7 +227,7 @@ def _read_json(content: bytes, path: Path) -> SpectrumFile:
     if not isinstance(fields, dict):
         _refuse(path, "a JSON object", fields)
     _require_version(path, fields.get("format"), fields.get("version"))
-    return SpectrumFile(_spectrum(path, fields, fields.get("dim")), **_measured(path, fields))
+    return _file(path, fields, fields.get("dim"), fields)
 
 
 def _require_version(path: Path, kind: object, version: object) -> None:
@@ -247,26 +237,22 @@ def _require_version(path: Path, kind: object, version: object) -> None:
         _refuse(path, f"of version {VERSION}", version, "Upgrade eigencurve to read it.")
 
 
-def _spectrum(path: Path, fields: dict[str, Any], dim: int | None) -> Spectrum:
+def _file(path: Path, fields: Mapping[str, Any], dim: int | None, sections: Mapping[str, Any]) -> SpectrumFile:
     missing = [name for name in ("eigenvalues", "weights") if name not in fields]
     if missing:
         _refuse(path, "a file with 'eigenvalues' and 'weights'", f"none of {missing}")
     try:
-        return Spectrum(fields["eigenvalues"], fields["weights"], dim)
+        spectrum = Spectrum(fields["eigenvalues"], fields["weights"], dim)
     except (TypeError, ValueError) as error:
         raise ValueError(f"load_spectrum: {path}: {error}") from None
-
-
-def _measured(path: Path, sections: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file holds next to the spectrum, by the name of its section."""
-    found = {}
+    parts: dict[str, Any] = {}
     for section, read in READERS.items():
         if sections.get(section):
             try:
-                found[section] = read(sections[section])
+                parts[section] = read(sections[section])
             except DAMAGE as error:
                 _refuse(path, f"a file whose {section} is complete", f"{type(error).__name__}: {error}")
-    return found
+    return SpectrumFile(spectrum, **parts)
 
 
 def _read_text(content: bytes, path: Path) -> SpectrumFile:
@@ -274,15 +260,13 @@ def _read_text(content: bytes, path: Path) -> SpectrumFile:
         lines = content.decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         _refuse(path, "UTF-8 text", str(error))
-    rows = [
-        _row(path, i, line)
-        for i, line in enumerate(lines, start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    if not rows:
+    used = {i: line for i, line in enumerate(lines, start=1) if line.strip() and not line.lstrip().startswith("#")}
+    if not used:
         _refuse(path, "a file with at least one eigenvalue", "only comments")
-    table: Array = np.array(rows)
-    return SpectrumFile(_spectrum(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, _text_dim(lines)))
+    table: Array = np.array([_row(path, i, line) for i, line in used.items()])
+    stated = DIM_LINE.fullmatch(lines[0])
+    dim = int(stated[1][:MOST_DIGITS]) if stated else None
+    return _file(path, {"eigenvalues": table[:, 0], "weights": table[:, 1]}, dim, {})
 
 
 def _row(path: Path, number: int, line: str) -> tuple[float, float]:
@@ -293,11 +277,3 @@ def _row(path: Path, number: int, line: str) -> tuple[float, float]:
     if not (np.isfinite(eigenvalue) and np.isfinite(weight) and weight >= 0):
         _refuse(path, "a finite eigenvalue and a density >= 0", f"line {number}: {line.strip()!r}")
     return eigenvalue, weight
-
-
-def _text_dim(lines: list[str]) -> int | None:
-    words = [line.split() for line in lines[:1]]
-    if words and len(words[0]) == 3 and words[0][:2] == ["#", "dim"] and DIGITS.fullmatch(words[0][2]):
-        # More digits than Python converts are more than any dimension.
-        return int(words[0][2][:MOST_DIGITS])
-    return None

@@ -173,8 +173,8 @@ def require_positive(function: str, spectrum: Spectrum | LogMeasure) -> None:
         _check.refuse(function, "spectrum", "positive (smallest eigenvalue mu > 0)", spectrum.mu, remedy)
     if spectrum.L / np.finfo(np.float64).max > spectrum.mu:
         remedy = "Call prepare with a weight decay that is large enough."
-        found = f"mu = {spectrum.mu:.4g} and L = {spectrum.L:.4g}"
-        _check.refuse(function, "spectrum", "of a condition number that float64 can hold", found, remedy)
+        ends = f"mu = {spectrum.mu:.4g} and L = {spectrum.L:.4g}"
+        _check.refuse(function, "spectrum", "of a condition number that float64 can hold", ends, remedy)
 
 
 def _node_shares(spectrum: Spectrum, beta: float) -> tuple[IntArray, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,13 @@ from eigencurve._moved import renamed_attribute
 from eigencurve.spectrum.octaves import Octaves, finite_vector, octaves_from_fields
 
 REASONS = ("settled", "num_steps", "exact")
-# A spectrum whose schedule still moved by more than this has not settled.
+# A spectrum whose schedule still changed by more than this has not settled.
 UNSETTLED = 0.05
+# Names in files that differ from those of the attributes.
+NAMES_IN_FILES = {
+    "weights": "node_weights", "schedule_change": "moved", "error_between_probes": "across",
+    "distance_between_probes": "between",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +71,7 @@ class MeasurementRecord:
     moved = renamed_attribute("moved", "schedule_change")
     across = renamed_attribute("across", "error_between_probes")
     between = renamed_attribute("between", "distance_between_probes")
+    doubt = renamed_attribute("doubt", "warning")
 
     @property
     def weight_decay(self) -> float:
@@ -79,89 +86,71 @@ class MeasurementRecord:
     @property
     def errors(self) -> str:
         """The error of the schedule along one probe and across probes, in one line."""
-        along = (
-            "along one probe unknown"
-            if math.isinf(self.schedule_change)
-            else f"along one probe {self.schedule_change:.2%}"
+        along, across = (
+            f"{error:.2%}" if math.isfinite(error) else "unknown"
+            for error in (self.schedule_change, self.error_between_probes)
         )
-        across = (
-            "across probes unknown"
-            if math.isnan(self.error_between_probes)
-            else f"across probes {self.error_between_probes:.2%}"
-        )
-        return f"{along}, {across}"
+        return f"along one probe {along}, across probes {across}"
 
     @property
     def why(self) -> str:
         """The reason for stopping, as a sentence."""
-        return {
-            "settled": f"the schedule changed by {self.schedule_change:.2%} over the last quarter of the steps",
-            "num_steps": "all steps were used; "
-            + (
-                f"the schedule still changed by {self.schedule_change:.2%} over the last quarter"
-                if math.isfinite(self.schedule_change)
-                else "too few to tell how much the schedule still changes"
-            ),
-            "exact": "the Krylov space was exhausted, so every eigenvalue that the probe can see was found",
-        }[self.reason]
+        if self.reason == "settled":
+            return f"the schedule changed by {self.schedule_change:.2%} over the last quarter of the steps"
+        if self.reason == "exact":
+            return "the Krylov space was exhausted, so every eigenvalue that the probe can see was found"
+        if math.isinf(self.schedule_change):
+            return "all steps were used; too few to tell how much the schedule still changes"
+        return f"all steps were used; the schedule still changed by {self.schedule_change:.2%} over the last quarter"
 
     @property
-    def doubt(self) -> str:
+    def warning(self) -> str:
         """A warning with its remedy if the spectrum has not settled, else an empty string."""
         if self.reason != "num_steps" or self.schedule_change <= UNSETTLED:
             return ""
-        known = math.isfinite(self.schedule_change)
-        moved = f"the schedule still moved by {100 * self.schedule_change:.0f} %" if known else "too few to tell"
-        return f"The spectrum has not settled ({self.num_products} products, {moved}): measure it with more steps."
+        is_known = math.isfinite(self.schedule_change)
+        change = f"the schedule still moved by {100 * self.schedule_change:.0f} %" if is_known else "too few to tell"
+        return f"The spectrum has not settled ({self.num_products} products, {change}): measure it with more steps."
+
+    @property
+    def summary(self) -> str:
+        """How the spectrum was measured, without the shares of the octaves."""
+        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
+        lines = [
+            f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)" if self.preconditioner else "",
+            f"{self.num_products} products{duration}, {self.num_distinct} distinct nodes",
+            f"stopped ({self.reason}): {self.why}",
+            f"{self.num_unused:,} parameters without effect on the loss" if self.num_unused else "",
+            "" if math.isnan(self.error_between_probes) else self._sampling,
+        ]
+        return "\n".join(line for line in lines if line)
 
     @property
     def _sampling(self) -> str:
-        if math.isnan(self.error_between_probes):
-            return ""
         counted = f"{len(self.counted)} eigenvalues counted one by one; " if len(self.counted) else ""
         another = "another probe" if self.num_probes == 1 else f"another {self.num_probes} probes"
-        between = (
-            ""
-            if math.isnan(self.distance_between_probes)
-            else f"; single probes differ by up to {self.distance_between_probes:.2%}"
-        )
-        return f"{counted}{another} would change the schedule by about {self.error_between_probes:.2%}{between}\n"
+        distance = self.distance_between_probes
+        measured = "" if math.isnan(distance) else f"; single probes differ by up to {distance:.2%}"
+        return f"{counted}{another} would change the schedule by about {self.error_between_probes:.2%}{measured}"
+
+    def __str__(self) -> str:
+        return f"{self.summary}\nshare per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
 
     def __repr__(self) -> str:
         probes = f", {self.num_probes} probes" if self.num_probes > 1 else ""
         counted = f", {len(self.counted)} counted" if len(self.counted) else ""
         return f"{type(self).__name__}({self.num_products} products{probes}, {self.reason}{counted}; {self.errors})"
 
-    @property
-    def summary(self) -> str:
-        """How the spectrum was measured, without the shares of the octaves."""
-        duration = f" in {self.seconds:.1f} s" if self.seconds else ""
-        metric = f"in the metric of {self.preconditioner}: P^(-1/2) H P^(-1/2)\n" if self.preconditioner else ""
-        unused = f"{self.num_unused:,} parameters without effect on the loss\n" if self.num_unused else ""
-        return (
-            f"{metric}{self.num_products} products{duration}, {self.num_distinct} distinct nodes\n"
-            f"stopped ({self.reason}): {self.why}\n"
-            f"{unused}{self._sampling}"
-        ).rstrip()
 
-    def __str__(self) -> str:
-        return f"{self.summary}\nshare per octave of |lambda| + {self.weight_decay:g}\n{self.octaves}"
-
-
-def to_fields(measurement: MeasurementRecord) -> dict[str, Any]:
-    """The record as flat arrays, numbers and strings, with the tridiagonals of all probes concatenated."""
-    alphas, betas = measurement.alphas, measurement.betas
-    return measurement.octaves.fields() | {
-        "nodes": measurement.nodes, "node_weights": measurement.weights,
-        "alphas": np.concatenate(alphas), "betas": np.concatenate(betas),
-        "num_alphas": np.array([len(part) for part in alphas]), "num_betas": np.array([len(part) for part in betas]),
-        "num_products": measurement.num_products, "num_distinct": measurement.num_distinct,
-        "reason": measurement.reason, "moved": _stored(measurement.schedule_change),
-        "total_steps": measurement.total_steps, "seconds": measurement.seconds, "made_by": measurement.made_by,
-        "counted": measurement.counted, "across": _stored(measurement.error_between_probes),
-        "between": _stored(measurement.distance_between_probes),
-        "preconditioner": measurement.preconditioner, "num_unused": measurement.num_unused,
-    }  # fmt: skip
+def to_fields(record: MeasurementRecord) -> dict[str, Any]:
+    """The record as flat arrays, numbers and strings; -1 for a number that is NaN or infinite, which JSON lacks."""
+    fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(MeasurementRecord) if f.name != "octaves"}
+    for name in ("alphas", "betas"):
+        parts = fields[name]
+        fields |= {name: np.concatenate(parts), f"num_{name}": np.array([len(part) for part in parts])}
+    for name in ("schedule_change", "error_between_probes", "distance_between_probes"):
+        fields[name] = fields[name] if math.isfinite(fields[name]) else -1.0
+    return {NAMES_IN_FILES.get(name, name): value for name, value in fields.items()} | record.octaves.fields()
 
 
 def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
@@ -192,11 +181,6 @@ def from_fields(fields: Mapping[str, Any]) -> MeasurementRecord:
         preconditioner=str(fields.get("preconditioner", "")),
         num_unused=int(fields.get("num_unused", 0)),
     )
-
-
-def _stored(value: float) -> float:
-    """A number, or -1 if it is unknown; JSON has neither NaN nor infinity."""
-    return value if math.isfinite(value) else -1.0
 
 
 def _restored(value: Any, unknown: float) -> float:

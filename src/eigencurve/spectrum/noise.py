@@ -89,13 +89,8 @@ class NoiseEstimate:
         size = _check.whole("with_batch_size", "batch_size", batch_size, minimum=1)
         ratio, old = self.batch_size / size, self.octaves
         octaves = dataclasses.replace(old, value=frozen(ratio * old.value), error=frozen(ratio * old.error))
-        return dataclasses.replace(
-            self,
-            octaves=octaves,
-            sigma2=ratio * self.sigma2,
-            sigma2_error=ratio * self.sigma2_error,
-            batch_size=size,
-        )
+        sigma2, error = ratio * self.sigma2, ratio * self.sigma2_error
+        return dataclasses.replace(self, octaves=octaves, sigma2=sigma2, sigma2_error=error, batch_size=size)
 
     @property
     def _critical(self) -> str:

@@ -57,7 +57,7 @@ class PowerLaw:
         return self.L / self.mu
 
     @property
-    def doubt(self) -> str:
+    def warning(self) -> str:
         """A warning with its remedy if the law was fitted to a spectrum that it does not describe, else empty."""
         if self.distance is None or self.distance <= MISFIT:
             return ""
@@ -111,8 +111,8 @@ def fit_power_law(spectrum: Spectrum) -> PowerLaw:
     1.5
     """
     law = fitted_law(spectrum)
-    if law.doubt:
-        warnings.warn(f"fit_power_law: {law.doubt}", stacklevel=2)
+    if law.warning:
+        warnings.warn(f"fit_power_law: {law.warning}", stacklevel=2)
     return law
 
 

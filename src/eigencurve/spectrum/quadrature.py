@@ -110,50 +110,45 @@ def sharpen_and_count(
     residuals: Array | None = None,
     counted: Array | None = None,
 ) -> Sharpened:
-    """Sharpen a tridiagonal, and tell which of the eigenvalues are counted.
+    """Sharpen a tridiagonal as :func:`sharpen` does, and report which of the eigenvalues are counted.
 
-    Args:
-        alphas: Diagonal of T; this and the next four arguments are those of :func:`sharpen`.
-        betas: Off-diagonal of T.
-        scale: Value of |λ| below which it does not matter how the mass is distributed.
-        smoothness: Standard deviation of the curvature of the log-density, or None.
-        dim: Number of parameters, or None to count nothing.
-        residuals: Norm of the residual of each node in ascending order; None to compute it from ``betas``.
-        counted: Eigenvalues to count; None to decide by the residuals (:func:`counted_nodes`).
+    ``residuals`` are the norms of the residuals of the nodes in ascending order, by default computed from ``betas``.
+    ``counted`` are the eigenvalues to count, by default chosen by the residuals (:func:`counted_nodes`).
     """
     alpha, beta = _tridiagonal("sharpen", alphas, betas)
     floor = _check.positive("sharpen", "scale", scale, "Pass the weight decay, or the smallest curvature that matters.")
     tau = None if smoothness is None else _check.positive("sharpen", "smoothness", smoothness)
     nodes, vectors = eigenpairs(alpha, beta)
     weights = vectors[0] ** 2
-    errors = _residual_norm(beta) * np.abs(vectors[-1]) if residuals is None else residuals
-    known = np.zeros(len(nodes), dtype=bool)
+    last_residual = float(beta[-1]) if len(beta) else 0.0  # β_k if it is given, otherwise β_{k-1}
+    errors = last_residual * np.abs(vectors[-1]) if residuals is None else residuals
+    is_counted = np.zeros(len(nodes), dtype=bool)
     if dim is not None:
-        known = counted_nodes(nodes, weights, errors, dim) if counted is None else nearest_nodes(nodes, counted)
-    bulk = _bulk(nodes, weights, errors, known)
+        is_counted = counted_nodes(nodes, weights, errors, dim) if counted is None else nearest_nodes(nodes, counted)
+    bulk = _bulk(nodes, weights, errors, is_counted)
     largest = float(np.abs(nodes).max())
     if largest * _LEAST_SCALE > floor:
         least = f">= {largest * _LEAST_SCALE:.2g} for eigenvalues up to {largest:.2g}"
         _check.refuse("sharpen", "scale", least, floor, "It is the weight decay of the run.")
     if largest <= _NEGLIGIBLE * floor or _broke_down(nodes, beta[: len(nodes) - 1]) or not _has_shape(nodes[bulk]):
-        return _finished(nodes, weights, known, dim)
+        return _finished(nodes, weights, is_counted, dim)
     points, masses = fit_bulk(alpha, beta, nodes, vectors, bulk, floor, tau)
     kept = np.setdiff1d(np.arange(len(nodes)), bulk)
-    known = np.concatenate([known[kept], np.zeros(len(points), dtype=bool)])
-    return _finished(np.concatenate([nodes[kept], points]), np.concatenate([weights[kept], masses]), known, dim)
+    is_counted = np.concatenate([is_counted[kept], np.zeros(len(points), dtype=bool)])
+    return _finished(np.concatenate([nodes[kept], points]), np.concatenate([weights[kept], masses]), is_counted, dim)
 
 
-def with_zeros(found: Sharpened, num_zeros: int) -> Sharpened:
+def with_zeros(sharpened: Sharpened, num_zeros: int) -> Sharpened:
     """Add ``num_zeros`` dimensions of eigenvalue zero to a sharpened spectrum of known dimension."""
-    spectrum = found.spectrum
+    spectrum = sharpened.spectrum
     if num_zeros == 0 or spectrum.dim is None:
-        return found
+        return sharpened
     dim = spectrum.dim + num_zeros
     at_zero = spectrum.eigenvalues == 0
     weights = np.append(spectrum.weights[~at_zero] * spectrum.dim, spectrum.weights[at_zero].sum() * spectrum.dim)
     weights[-1] += num_zeros
     whole = Spectrum(np.append(spectrum.eigenvalues[~at_zero], 0.0), weights / dim, dim)
-    return Sharpened(whole, found.counted, num_zeros)
+    return Sharpened(whole, sharpened.counted, num_zeros)
 
 
 def _finished(eigenvalues: Array, weights: Array, counted: BoolArray, dim: int | None) -> Sharpened:
@@ -193,11 +188,6 @@ def _has_shape(nodes: Array) -> bool:
     """Whether there are enough nodes, spread widely enough on the log scale, to determine a density."""
     straddle = len(nodes) > 0 and nodes[0] <= 0 <= nodes[-1]
     return len(nodes) >= _MIN_BULK and (straddle or np.ptp(nodes) > NARROW * np.min(np.abs(nodes)))
-
-
-def _residual_norm(betas: Array) -> float:
-    """β_k if it is given, otherwise β_{k-1}; 0 after a single step without it."""
-    return float(betas[-1]) if len(betas) else 0.0
 
 
 def _bulk(nodes: Array, weights: Array, residuals: Array, counted: BoolArray) -> IntArray:

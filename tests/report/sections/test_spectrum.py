@@ -47,6 +47,6 @@ def test_an_unsettled_estimate_has_error_bars_and_a_note():
     subject = measured_subject()
     unsettled = dataclasses.replace(subject.measurement, reason="num_steps", schedule_change=0.41)
     section = spectrum_section(dataclasses.replace(subject, measurement=unsettled))
-    assert f'<p class="note">{unsettled.doubt}</p>' in section.blocks
+    assert f'<p class="note">{unsettled.warning}</p>' in section.blocks
     assert "Error bars: one standard error" in text_of(section)
-    assert unsettled.doubt not in text_of(spectrum_section(subject))
+    assert unsettled.warning not in text_of(spectrum_section(subject))
