@@ -24,8 +24,7 @@ from benchmarks.waiting import (
 from torch import nn
 from torch.nn import functional as F
 
-from eigencurve.hessian import HessianOperator, keep_freed_memory
-from eigencurve.hessian.settling import Settling
+from eigencurve.hessian import HessianOperator, Settling, keep_freed_memory
 
 MARKS = (40, 60, 80, 100, 120, 150, 200, 250, 300, 350, 400)
 SHOWN = (60, 100, 150, 250, 400)

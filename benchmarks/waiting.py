@@ -31,11 +31,10 @@ from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve._files import write_atomically
-from eigencurve.hessian import HessianOperator, estimate_spectrum, keep_freed_memory
+from eigencurve.hessian import HessianOperator, Settling, estimate_spectrum, keep_freed_memory, log_curve
 from eigencurve.hessian.lanczos import Recurrence, diagonal_lanczos
 from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.settings import seed_of
-from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.models.registry import build
 from paper.studies.resnet20_spectrum import resnet20_problem

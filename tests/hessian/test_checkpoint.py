@@ -30,7 +30,7 @@ from eigencurve.hessian import (
 from eigencurve.hessian import checkpoint as checkpoint_module
 from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.checkpoint import CheckpointError
-from eigencurve.hessian.estimate import Interrupted
+from eigencurve.hessian.loop import Interrupted
 
 IDENTITY = 1  # the product that makes sure that the checkpoint belongs to the operator
 LOCKED = 32 * 4 * 3000  # a budget of 32 vectors
@@ -162,7 +162,7 @@ def test_finished_probes_cannot_take_more_steps(tmp_path):
     path = tmp_path / "run.npz"
     estimate_spectrum(matrix_operator(), 20, num_probes=2, settle=None, checkpoint=path)
     content = path.read_bytes()
-    with pytest.raises(ValueError, match=r"'num_products' must be <= 20, the number of steps of the finished probes"):
+    with pytest.raises(ValueError, match=r"'num_products' must be <= 20, the number of steps of the finished runs"):
         estimate_spectrum(matrix_operator(), 30, num_probes=2, settle=None, checkpoint=path)
     assert path.read_bytes() == content
     assert len(estimate_spectrum(matrix_operator(), 20, num_probes=3, settle=None, checkpoint=path).alphas) == 3

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve.hessian import GaussNewtonOperator, HessianOperator, estimate_noise, estimate_spectrum
-from eigencurve.hessian.estimate import Interrupted
+from eigencurve.hessian.loop import Interrupted
 from eigencurve.hessian.noise import pooled
 from eigencurve.spectrum.octaves import octave_counts
 
@@ -313,8 +313,10 @@ def test_checkpoints_of_other_runs_are_refused(tmp_path):
     estimate_noise(operator, estimate, 4, num_products=10, checkpoint=path)
     with pytest.raises(ValueError, match="estimate_spectrum: 'checkpoint' must be of estimate_spectrum"):
         estimate_spectrum(operator, 10, checkpoint=path)
-    with pytest.raises(ValueError, match="'num_products' must be 10, as in the checkpoint, got 9"):
-        estimate_noise(operator, estimate, 4, num_products=9, checkpoint=path)
+    with pytest.raises(ValueError, match="'num_products' must be <= 10, the number of steps of the finished runs"):
+        estimate_noise(operator, estimate, 4, num_products=11, checkpoint=path)
+    shorter = estimate_noise(operator, estimate, 4, num_products=9, checkpoint=path)
+    assert np.array_equal(shorter.octaves.mass, estimate_noise(operator, estimate, 4, num_products=9).octaves.mass)
     with pytest.raises(ValueError, match="of seed 1"):
         estimate_noise(operator, estimate, 4, num_products=10, seed=1, checkpoint=path)
 

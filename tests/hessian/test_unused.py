@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import eigencurve as ec
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
-from eigencurve.hessian.probe_error import probe_error
+from eigencurve.hessian.accuracy import probe_error
 from eigencurve.spectrum.files import load_measurement
 from eigencurve.spectrum.quadrature import Sharpened, gauss_quadrature, with_zeros
 from eigencurve.spectrum.spectrum import Spectrum

@@ -23,7 +23,8 @@ from eigencurve.hessian import (
 )
 from eigencurve.hessian.checkpoint import saved_steps
 from eigencurve.hessian.curvature import CurvatureOperator
-from eigencurve.hessian.estimate import Interrupted, run_estimate
+from eigencurve.hessian.estimate import run_estimate
+from eigencurve.hessian.loop import Interrupted
 from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.runs.origin import origin_here
 from eigencurve.spectrum.files import spectrum_bytes

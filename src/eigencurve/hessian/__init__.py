@@ -6,17 +6,16 @@ except ImportError as error:
     raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
 
 from eigencurve._heap import keep_freed_memory
+from eigencurve.hessian.accuracy import Settling, log_curve, probe_error
 from eigencurve.hessian.bilinear import crashes_channels_last
 from eigencurve.hessian.distributed import DistributedOperator
-from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum, shortened
-from eigencurve.hessian.lanczos import LanczosRun, lanczos
+from eigencurve.hessian.estimate import SpectrumEstimate, estimate_spectrum
+from eigencurve.hessian.lanczos import LanczosRun, lanczos, shortened
 from eigencurve.hessian.matvec import MatvecOperator, as_operator
 from eigencurve.hessian.memory import MemoryPlan, plan_memory
 from eigencurve.hessian.noise import estimate_noise
 from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 from eigencurve.hessian.preconditioned import PreconditionedOperator
-from eigencurve.hessian.probe_error import probe_error
-from eigencurve.hessian.settling import Settling, log_curve
 from eigencurve.hessian.sharded import ShardedHessianOperator
 from eigencurve.hessian.start import estimate_start, start_from_gradient
 from eigencurve.spectrum.noise import NoiseEstimate

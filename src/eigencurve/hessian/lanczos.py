@@ -110,9 +110,15 @@ class Recurrence:
         self.is_changing = False
 
     def start(self, vector: Tensor, is_probe: bool = False) -> None:
-        """Set the start vector, divided by its norm; the first step of a random probe leaves out unused entries."""
+        """Set the start vector, divided by its norm; the first step of a random probe leaves out unused entries.
+
+        From a zero vector, the run is exact without a step.
+        """
         self._is_probe = is_probe
-        self.basis.append(vector.to(self.plan.device), self.space.norm(vector))
+        length = self.space.norm(vector)
+        self.exact = length == 0
+        if not self.exact:
+            self.basis.append(vector.to(self.plan.device), length)
 
     def step(self) -> None:
         """Take one step: one product, and one more row and column of the tridiagonal."""
@@ -211,9 +217,18 @@ class Recurrence:
 
 def make_run(alphas: list[float] | Array, betas: list[float] | Array, exact: bool, dtype: torch.dtype) -> LanczosRun:
     """A run from the numbers of its tridiagonal, with its distinct nodes counted."""
-    diagonal, off_diagonal = frozen(np.asarray(alphas)), frozen(np.asarray(betas))
+    diagonal, off_diagonal = frozen(np.asarray(alphas, dtype=np.float64)), frozen(np.asarray(betas, dtype=np.float64))
+    if len(diagonal) == 0:
+        return LanczosRun(diagonal, off_diagonal, exact, 0)
     nodes, _, residuals = _ritz(diagonal, off_diagonal)
     return LanczosRun(diagonal, off_diagonal, exact, len(diagonal) - int(_copies(nodes, residuals, dtype).sum()))
+
+
+def shortened(run: LanczosRun, num_steps: int, dtype: torch.dtype) -> LanczosRun:
+    """The run as it was after ``num_steps`` steps: the leading block of its tridiagonal."""
+    if len(run.alphas) <= num_steps:
+        return run
+    return make_run(run.alphas[:num_steps], run.betas[:num_steps], False, dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from eigencurve import _check
-from eigencurve._moved import renamed
+from eigencurve._moved import renamed, renamed_attribute
 
 # In addition to the rows of the basis: the product, and its parts before they are joined.
 WORK_VECTORS = 2
@@ -40,11 +39,7 @@ class MemoryPlan:
     budget_bytes: int
     device: torch.device
 
-    @property
-    def num_steps(self) -> int:
-        """Old name of ``num_products``."""
-        warnings.warn("'num_steps' will go in the next version: use 'num_products'.", DeprecationWarning, stacklevel=2)
-        return self.num_products
+    num_steps = renamed_attribute("num_steps", "num_products")
 
     @property
     def mode(self) -> str:

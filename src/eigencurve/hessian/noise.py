@@ -15,10 +15,11 @@ from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve._moved import renamed
 from eigencurve.hessian.curvature import CurvatureOperator
-from eigencurve.hessian.directions import DirectionMeasure, Start, grid_of, measure_directions
+from eigencurve.hessian.directions import DirectionMeasure, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients
 from eigencurve.hessian.lanczos import LanczosOperator
+from eigencurve.hessian.loop import Start
 from eigencurve.hessian.settings import EstimateSettings, seed_of
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.octaves import Octaves

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve._moved import renamed
+from eigencurve.hessian.accuracy import CHANGE
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.directions import DirectionMeasure, grid_of, measure_directions
 from eigencurve.hessian.estimate import SpectrumEstimate
 from eigencurve.hessian.gradients import ExampleGradients, gradient_source
 from eigencurve.hessian.lanczos import LanczosOperator
-from eigencurve.hessian.octaves import CHANGE
 from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.space import own_part, space_of
 from eigencurve.spectrum.noise import NoiseEstimate

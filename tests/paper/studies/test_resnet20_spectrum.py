@@ -6,8 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import eigencurve as ec
-from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum
-from eigencurve.hessian.settling import Settling, log_curve
+from eigencurve.hessian import HessianOperator, Settling, estimate_noise, estimate_spectrum, log_curve
 from eigencurve.spectrum.files import load_measurement, load_noise
 from paper.engine.request import Request
 from paper.studies import resnet20_spectrum

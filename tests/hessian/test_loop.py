@@ -5,8 +5,8 @@ import torch
 from rich.console import Console
 from tests.hessian.matrices import MatrixOperator, hessian_like
 
-from eigencurve.hessian import estimate
-from eigencurve.hessian.progress import progress_bar
+from eigencurve.hessian import estimate_spectrum, loop
+from eigencurve.hessian.loop import progress_bar
 
 
 def test_progress_shows_steps_speed_and_time_left_on_a_terminal_only():
@@ -44,8 +44,8 @@ def test_an_estimate_shows_the_errors_along_one_probe_and_across_probes(monkeypa
     def recording(*_arguments):
         yield lambda done, note=None: notes.append((done, note())) if note is not None else None
 
-    monkeypatch.setattr(estimate, "progress_bar", recording)
-    found = estimate.estimate_spectrum(MatrixOperator(hessian_like(2000, 20), torch.float32), 60, settle=1e-9)
+    monkeypatch.setattr(loop, "progress_bar", recording)
+    found = estimate_spectrum(MatrixOperator(hessian_like(2000, 20), torch.float32), 60, settle=1e-9)
     assert notes[0] == (32, f"along ?, across {notes[0][1].split()[-1]}")
     assert [done for done, _ in notes[:-1]] == sorted({done for done, _ in notes[:-1]})
     assert notes[-1] == (60, f"along {found.schedule_change:.1%}, across {found.error_between_probes:.1%}")
