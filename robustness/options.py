@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +47,19 @@ VALUES: dict[str, str] = {
     "steps": "77", "epochs": "3", "steps_per_epoch": "9", "lr": "0.0123", "min_lr": "1e-05", "max_lr": "0.0321",
     "warmup": "6", "warmup_shape": "cosine", "momentum": "0.37", "weight_decay": "0.0123", "optimizer": "adamw",
     "noise": "123", "initial_error": "0.21", "batch_size": "16", "beta": "1.5", "allocation": "optimal",
-    "rounding": "released", "alpha": "0.7", "power": "2", "timescale": "7", "pct_start": "0.4", "div_factor": "10",
-    "final_div_factor": "100", "anneal": "linear", "r": "0.6", "factor": "3", "num_intervals": "3",
-    "milestones": "10,20", "hold": "9", "every": "4", "decay_steps": "11", "decay": "0.3", "tail": "1-sqrt",
-    "num_cycles": "2", "power_law": "1.7", "kappa": "1234", "load": "other.json", "code": "keras", "last_step": "1000",
-    "store": "other.sqlite", "settle": "0.9", "num_steps": "4", "memory_budget": "20B", "mode": "train",
+    "power_law": "1.7", "kappa": "1234", "load": "other.json", "code": "keras", "last_step": "1000",
+    "store": "other.sqlite", "settle": "0.9", "num_products": "4", "memory_budget": "20B", "mode": "train",
     "parameters": "0.*", "microbatch": "5", "start_state": "start.pt", "scale": "smoke", "backend": "sequential",
     "title": "Title", "data": ".", "runs": "runs.jsonl", "report": "page.html", "address": "auto",
     "spectrum_file": "other_spectrum.json", "optimizer_state": "adam.pt",
 }  # fmt: skip
+# Values of the settings of the kinds of schedules.
+SETTINGS = (
+    "beta=1.5", "allocation=optimal", "rounding=released", "alpha=0.7", "power=2", "timescale=7", "pct_start=0.4",
+    "div_factor=10", "final_div_factor=100", "anneal=linear", "three_phase=true", "r=0.6", "factor=3",
+    "num_intervals=3", "milestones=10,20", "hold=9", "every=4", "decay_steps=11", "decay=0.3", "tail=1-sqrt",
+    "num_cycles=2", "ends=20,60",
+)  # fmt: skip
 # Files to write, by command and parameter.
 OUTPUTS = {
     "report": "page.html", "estimate": "out.json", "spectrum plot": "out.svg", "plan": "out.json",
@@ -81,9 +86,10 @@ PERMITS_ALONE: dict[str, tuple[str, ...]] = {
 LAW = ("--power-law", "1.5", "--kappa", "1e3")
 SHORT = ("--steps", "60")
 REQUIRED = {
-    "exponential": ("--min-lr", "0.01"), "inverse_time": ("--min-lr", "0.01"), "multistep": ("--milestones", "30"),
-    "cosine_power": ("--alpha", "0.5"), "hold_then_decay": ("--hold", "20", "--every", "5", "--factor", "1.2"),
-    "inverse_sqrt": ("--timescale", "30"), "wsd": ("--decay-steps", "20"), "polynomial": (), "elastic_step": (),
+    "exponential": ("--min-lr", "0.01"), "inverse_time": ("--min-lr", "0.01"), "multistep": ("--set", "milestones=30"),
+    "cosine_power": ("--set", "alpha=0.5"), "inverse_sqrt": ("--set", "timescale=30"),
+    "hold_then_decay": ("--set", "hold=20", "--set", "every=5", "--set", "factor=1.2"), "wsd": (), "polynomial": (),
+    "elastic_step": (),
 }  # fmt: skip
 QUADRATICS = {"file": ("noisy.npz",), "text": ("positive.txt",), "zoo": ("resnet20_cifar10",), "power law": LAW}
 LOGS = {"one log": ("constant.csv",), "logs": ("constant.csv", "cosine.csv")}
@@ -189,14 +195,16 @@ def _attack_one(runner: Attack, name: str) -> Counts:
         if cases is None:
             counts.faults[f"{' '.join(words)} has no source in this attack"] += 1
             continue
-        for (source, base), parameter in [(case, p) for case in cases.items() for p in command.params]:
-            if parameter.param_type_name == "option" and parameter.name != "help":
-                counts.cases += 1
-                fault = fault_of(runner, words, base, parameter)
-                if fault:
-                    counts.faults[f"{' '.join(words)}, {source}: {fault}"] += 1
-                else:
-                    counts.survived += 1
+        options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+        for (source, base), option, setting in product(cases.items(), options, SETTINGS):
+            if option.name != "settings" and setting != SETTINGS[0]:
+                continue
+            counts.cases += 1
+            fault = fault_of(runner, words, base, option, setting)
+            if fault:
+                counts.faults[f"{' '.join(words)}, {source}: {fault}"] += 1
+            else:
+                counts.survived += 1
     return counts
 
 
@@ -210,18 +218,27 @@ def leaves(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str, ..
         yield from leaves((*words, name), part)
 
 
-def fault_of(runner: Attack, command: tuple[str, ...], base: tuple[str, ...], parameter: Any) -> str:
-    """What is wrong with an option, or an empty string if it was applied or refused by name."""
+def fault_of(runner: Attack, command: tuple[str, ...], base: tuple[str, ...], parameter: Any, setting: str = "") -> str:
+    """What is wrong with an option, or an empty string if it was applied or refused by name.
+
+    Args:
+        runner: Runs the command lines.
+        command: Words of the command.
+        base: Words that give it a source.
+        parameter: The option.
+        setting: Value of ``--set``.
+    """
     option = max(parameter.opts, key=len)
     key = f"{' '.join(command)} {parameter.name}"
     permits = PERMITS.get(key, ())
     needed = permits or NEEDS.get(key, NEEDS.get(str(parameter.name), ()))
     start = (*command, *PERMITS_ALONE.get(key, (*base, *needed)))
     before = runner.run(start)
-    after = runner.run((*start, *_typed(key, parameter, start)))
+    typed = ("--set", setting) if parameter.name == "settings" else _typed(key, parameter, start)
+    after = runner.run((*start, *typed))
     if after.code == 0:
         same = (before.code, before.shown, before.files) == (0, after.shown, after.files)
-        return f"{option} is ignored" if same else ""
+        return f"{' '.join(typed)} is ignored" if same else ""
     lines = after.error.strip().splitlines()
     if after.code not in (1, 2) or len(lines) != 1:
         return f"{option} ends with {after.code}: {lines[-1:]}"

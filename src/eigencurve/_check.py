@@ -173,7 +173,8 @@ def last_rate(function: str, value: Any, lr: float) -> float:
     """``min_lr`` as a finite float in [0, lr]."""
     number = at_least(function, "min_lr", value, 0.0)
     if number > lr:
-        refuse(function, "min_lr", f"<= lr = {lr:g}", number, "A schedule decays: swap the two, or lower 'min_lr'.")
+        remedy = ("A schedule decays: swap the two, or lower ", Arg("min_lr"), ".")
+        refuse(function, "min_lr", f"<= lr = {lr:g}", number, remedy)
     return number
 
 

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from tests.cli.running import run
 from tests.reference.forecast import three_runs
-from typer.testing import CliRunner
 
 import eigencurve as ec
-from eigencurve.cli import app
 
 
 @pytest.fixture
@@ -68,46 +66,7 @@ def test_the_output_folder_of_transformers_and_the_loss_of_its_evaluation(here):
     assert "out: 50 losses (eval_loss) to step 1,980" in run("fit", "out").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["run.npz"], r"error: [SOURCE]... must be logs of runs, or one spectrum, got the log 'constant.csv' and"),
-        (
-            ["--lr", "1e9"],
-            r"error: --lr must be from 0.0001 to 0.1, because the logged peak rate is 0.01, got 1000000000",
-        ),
-        (
-            ["constant.csv"],
-            r"error: fit_runs: 'runs' must be different runs, got 100 equal rows in 'constant' and 'const",
-        ),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(here, logs, words, message):
-    ec.save_spectrum(ec.Spectrum([0.01, 0.1, 1.0], [5, 3, 1]), here / "run.npz")
-    result = CliRunner().invoke(app, ["plan", logs[0], *words, "--steps", "2000"])
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
 def test_a_spectrum_and_the_code_for_it():
     found = run("plan", "resnet20_cifar10", "--steps", "500", "--code", "torch")
     assert "torch.optim.SGD(" in found.stdout
     assert "ScheduleLR" in found.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--optimizer", "adamw"), "--steps"),
-        (("--steps", "100", "--optimizer", "lion"), "--optimizer must be one of"),
-        (("missing.csv", "--steps", "100"), "missing.csv"),
-        (("--steps", "100", "--json", "--code", "torch"), "Pass only one of --json and --code."),
-        (("resnet20_cifar10", "--steps", "100", "--optimizer", "adamw"), "plain Hessian"),
-    ],
-)
-def test_bad_requests_get_one_line(words, message):
-    found = CliRunner().invoke(app, ["plan", *words])
-    assert found.exit_code in (1, 2)
-    assert message in found.stderr
-    assert len(found.stderr.strip().splitlines()) == 1

@@ -3,11 +3,14 @@ import sys
 
 import numpy as np
 import pytest
-from tests.cli.running import run
+from tests.cli.running import LAW, refused, run
 from typer.testing import CliRunner
 
 import eigencurve as ec
 from eigencurve.cli import app
+from eigencurve.cli.schedule import settings_from
+
+COSINE = ("--kind", "cosine", "--steps", "60", "--lr", "0.1")
 
 
 def test_schedules_are_written_exactly(here):
@@ -98,17 +101,84 @@ def test_a_rate_above_the_limit_is_pointed_out_in_one_line():
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("words", [("--kind", "cosine"), ("positive.txt", "--momentum", "1"), (*LAW, "--lr", "-1")])
+def test_options_are_checked_before_files(words):
+    assert "--force" not in refused("schedule", *words, "--steps", "50", "-o", "saved.json")
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "settings"),
     [
-        (("--kind", "cosine", "-o", "saved.json"), "--lr is missing"),
-        (("positive.txt", "--momentum", "1", "-o", "saved.json"), "--momentum must be < 1"),
-        (("positive.txt", "--lr", "-1", "-o", "saved.json"), "--lr must be > 0"),
-        (("--load", "saved.json", "--lr", "1"), "--lr must be left out with --load"),
+        (["power=2"], {"power": 2}),
+        (["beta=1.5", "allocation=optimal"], {"beta": 1.5, "allocation": "optimal"}),
+        (["three-phase=TRUE"], {"three_phase": True}),
+        (["milestones=50%, 150"], {"milestones": (100, 150)}),
+        (["milestones=5"], {"milestones": (5,)}),
+        (["hold=1e2", "every=5%", "factor=2"], {"hold": 100, "every": 10, "factor": 2}),
     ],
 )
-def test_options_are_checked_before_files(words, message):
-    steps = () if "--load" in words else ("--steps", "50")
-    found = CliRunner().invoke(app, ["schedule", *words, *steps])
-    assert found.exit_code == 2
-    assert message in found.stderr
+def test_settings_are_read_as_people_type_them(words, settings):
+    assert settings_from(words, total=200) == settings
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--kind polynomial --power 2", "--kind polynomial --set power=2"),
+        ("--kind wsd --decay-steps=20% --tail 1-sqrt", "--kind wsd --set decay_steps=20% --set tail=1-sqrt"),
+        ("--kind one_cycle --three-phase", "--kind one_cycle --set three_phase=true"),
+    ],
+)
+def test_old_options_of_a_kind_work_with_a_warning(old, new):
+    common = ["--steps", "50", "--lr", "0.1", "--csv"]
+    result = run("schedule", *old.split(), *common)
+    assert result.stdout == run("schedule", *new.split(), *common).stdout
+    assert all("will go in the next version: use --set" in line for line in result.stderr.splitlines())
+
+
+@pytest.mark.usefixtures("here")
+def test_the_code_has_the_settings_of_the_command_line():
+    sgd = ("--momentum", "0.9", "--nesterov", "--weight-decay", "5e-4", "--optimizer", "sgd", "--code", "torch")
+    expected = "torch.optim.SGD(model.parameters(), lr=schedule.lr, momentum=0.9, nesterov=True, weight_decay=0.0005)"
+    for source in ((), ("positive.txt",), ("constant.csv",)):
+        assert expected in run("plan", *source, "--steps", "60", *sgd).stdout
+    assert expected in run("schedule", *COSINE, *sgd).stdout
+    assert expected in run("schedule", "--load", "saved.json", *sgd).stdout
+
+
+@pytest.mark.usefixtures("here")
+def test_a_schedule_alone_leaves_the_optimizer_to_the_reader():
+    for words in (
+        ("schedule", *COSINE),
+        ("schedule", "--load", "saved.json"),
+        ("plan", "constant.csv", "--steps", "60"),
+    ):
+        code = run(*words, "--code", "torch").stdout
+        assert "# Defined by you: model, loss_fn, optimizer, batches" in code
+        assert "weight_decay" not in code
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("words", "phrases"),
+    [
+        (
+            ("resnet20_cifar10", "--steps", "39100", "--lr", "0.1"),
+            ("0.1 is 15 times the stability", "19 intervals"),
+        ),
+        (
+            ("small.txt", "--weight-decay", "5e-4", "--steps", "500"),
+            ("<1 % of the curvature", "Each interval"),
+        ),
+        ((*LAW, "--steps", "200", "--warmup", "50"), ("preceded by 50 steps of linear warmup; 200 steps in total",)),
+        (COSINE, ("Cosine(total_steps=60", "lr / 2    reached: step 30 (50.0% of training)")),
+        ((*COSINE, "-o", "w.json", "-o", "w.csv", "-o", "w.py"), ("wrote w.json", "wrote w.csv", "wrote w.py")),
+        ((*COSINE, "--code", "torch", "-o", "w.py"), ("Cosine(total_steps=60", "wrote w.py")),
+        (("--power-law", "1.5", "--kappa", "1e6", "--steps", "50", "--lr", "1e-3"), ("20,000 times shorter",)),
+        (("--load", "saved.json", "--momentum", "0.9", "--code", "torch"), ("multiplies its effective rate by 10",)),
+    ],
+)
+def test_it_prints_what_matters(words, phrases):
+    result = run("schedule", *words)
+    for phrase in phrases:
+        assert phrase in result.stdout + result.stderr

@@ -34,7 +34,7 @@ class Recorded(Attack):
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        (Result(0, b"same", (), ""), "--used is ignored"),
+        (Result(0, b"same", (), ""), "--used 3 is ignored"),
         (Result(0, b"other", (), ""), ""),
         (Result(0, b"same", (("file", b""),), ""), ""),
         (Result(2, b"", (), "error: --used must be left out.\n"), ""),

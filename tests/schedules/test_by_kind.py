@@ -54,7 +54,7 @@ def test_usual_settings_complete_every_kind_that_has_them(kind, total_steps):
         ("cosine", {"alpha": 1.0}, "'alpha' must be left out for kind 'cosine'"),
         ("multistep", {}, "'milestones' must be given for kind 'multistep'"),
         ("eigencurve", {}, "'spectrum' must be given"),
-        ("cosine", {"warmup_steps": 50}, "'warmup_steps' must be < total_steps = 50"),
+        ("cosine", {"warmup_steps": 50}, "'warmup_steps' must be < 'total_steps' = 50"),
         ("cosine", {"warmup_steps": -1}, "'warmup_steps' must be >= 0"),
     ],
 )

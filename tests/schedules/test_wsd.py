@@ -94,7 +94,7 @@ def test_short_runs_have_as_many_cycles_as_steps(T):
     [
         (
             lambda: ec.wsd(10, 0.1, decay_steps=8, warmup_steps=3),
-            r"wsd: 'decay_steps' must be <= total_steps - warmup_steps = 7",
+            r"wsd: 'decay_steps' must be <= 'total_steps' - 'warmup_steps' = 7",
         ),
         (lambda: ec.wsd(10, 0.1, decay_steps=0), r"'decay_steps' must be >= 1"),
         (lambda: ec.wsd(10, 0.1, decay_steps=2, decay=0.2), r"wsd: 'decay' must be left out if 'decay_steps' is given"),

@@ -10,10 +10,9 @@ import typer
 from eigencurve.cli import options
 from eigencurve.cli.output import read, show_json, warn
 from eigencurve.cli.shell import new_app
-from eigencurve.cli.sources import required_subject
+from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
 from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
 from eigencurve.planning.doubts import doubts
-from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.limits import rate_limit, require_meant
 from eigencurve.planning.recipe import load_schedule
 
@@ -25,19 +24,12 @@ GAP = "gap: distance to the lower bound, which none can beat."
 
 
 @app.command()
+@options.with_groups
 def compare(
-    spectrum: options.SpectrumWord = None,
-    power_law: options.PowerLawExponent = None,
-    kappa: options.Kappa = None,
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    steps_per_epoch: options.StepsPerEpoch = None,
-    weight_decay: options.WeightDecay = None,
-    noise: options.Noise = None,
-    batch_size: options.BatchSize = None,
-    initial_error: options.InitialError = None,
-    momentum: options.Momentum = 0.0,
-    nesterov: options.Nesterov = False,
+    source: SpectrumOptions,
+    length: options.RunLength,
+    noise: NoiseOptions,
+    momentum: options.Momentum,
     lr: Annotated[
         float | None, typer.Option(help="Peak learning rate of all schedules. Default: the best one of each.")
     ] = None,
@@ -51,8 +43,8 @@ def compare(
     """Compare schedules by their expected loss.
 
     All schedules run for the same number of steps on a noisy quadratic with the given spectrum. By default each
-    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all. The gradient noise
-    is that of the file if it was measured, and otherwise an assumption.
+    schedule runs at its best peak learning rate up to --max-lr; --lr sets one peak rate for all. The gradient noise is
+    read from the file if it was measured, and otherwise assumed.
 
     \b
     Examples:
@@ -62,20 +54,19 @@ def compare(
       eigencurve compare resnet20_cifar10 --steps 3910 --momentum 0.9 --nesterov --best
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
-    total = options.total_steps(steps, epochs, steps_per_epoch)
-    subject = required_subject(spectrum, power_law, kappa, weight_decay)
+    total, subject = length.total, source.required
     own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
-    inputs = inputs_of(subject, noise, initial_error, batch_size)
-    limit = rate_limit(subject, "sgd", momentum, nesterov)
+    inputs = noise.inputs(subject)
+    limit = rate_limit(subject, "sgd", momentum.momentum, momentum.nesterov)
     require_meant("compare", "sgd", limit, lr=lr, max_lr=max_lr)
-    compared = compare_schedules(subject, total, inputs, momentum, nesterov, lr, max_lr, best, own)
+    compared = compare_schedules(subject, total, inputs, momentum.momentum, momentum.nesterov, lr, max_lr, best, own)
     warn(doubts(subject, optimizer="sgd"))
     if as_json:
         show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
     typer.echo("\n".join([f"{subject.heading}, {rates}", *inputs.lines]))
-    typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum, nesterov))
+    typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum))
     typer.echo(str(compared))
     typer.echo(settings_text(compared))
-    typer.echo(EXPLANATION if momentum else f"{EXPLANATION} {GAP}")
+    typer.echo(EXPLANATION if momentum.momentum else f"{EXPLANATION} {GAP}")

@@ -13,8 +13,8 @@ import typer
 from eigencurve import _check
 from eigencurve.cli import options
 from eigencurve.cli.output import require_writable, show_json, warn, write
-from eigencurve.cli.problems import load_problem, require_problem
 from eigencurve.cli.shell import new_app
+from eigencurve.cli.sources import load_problem, require_problem
 from eigencurve.cli.spectrum import noise_facts, start_facts
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
@@ -44,9 +44,7 @@ def estimate(
     output: Annotated[Path, typer.Option("-o", "--output", help=f"File to write ({SUFFIX_WORDS}).")] = Path(
         "spectrum.npz"
     ),
-    num_steps: Annotated[
-        int, typer.Option(help="Maximum number of Lanczos steps per probe; each is one Hessian product.")
-    ] = 250,
+    num_products: Annotated[int, typer.Option(help="Maximum number of Hessian products per probe.")] = 250,
     num_probes: Annotated[
         int, typer.Option(help="Number of random probes to average; one is enough for a large model.")
     ] = 1,
@@ -119,9 +117,9 @@ def estimate(
     hundred examples are enough. loss_fn(model(x), y) must return the mean over the batch. batches is a tuple of
     tensors (x, y), a list of such pairs, or a DataLoader.
 
-    An estimate that has not settled after --num-steps is written too, with exit code 0, a warning, and the command that
-    continues it; --json has "settled": false. With --checkpoint and one probe, that command resumes where this one
-    ended.
+    An estimate that has not settled after --num-products is written too, with exit code 0, a warning, and the command
+    that continues it; --json has "settled": false. With --checkpoint and one probe, that command resumes where this
+    one ended.
 
     \b
     Examples:
@@ -153,7 +151,7 @@ def estimate(
     begun = None if start_state is None else load_start_state(start_state, plain.named_parameters)
     decay = decay_of(operator) if weight_decay is None else weight_decay
     settings = EstimateSettings(
-        num_steps, num_probes, seed, settle if settle > 0 else None, decay, total, budget, checkpoint
+        num_products, num_probes, seed, settle if settle > 0 else None, decay, total, budget, checkpoint
     )
     found = measure(operator, settings, batch_size, None if begun is None else (begun, model))
     write(output, found.content(output.suffix.lower()))  # first: a summary of negative curvature alone is an error
@@ -167,16 +165,17 @@ def estimate(
     if not as_json:
         more = num_probes == 1 and checkpoint is not None
         used = None if stability is None else stability.lr
-        typer.echo(f"next: {_continued(num_steps, more) if found.spectrum.warning else _plan(output, total, used)}")
+        typer.echo(f"next: {_continued(num_products, more) if found.spectrum.warning else _plan(output, total, used)}")
 
 
-def _continued(num_steps: int, resumes: bool) -> str:
+def _continued(num_products: int, resumes: bool) -> str:
     """The command line of this process with twice as many steps."""
     words = sys.argv[1:]
-    given = next((place for place, word in enumerate(words) if word.startswith("--num-steps")), None)
+    names = ("--num-products", "--num-steps")
+    given = next((place for place, word in enumerate(words) if word.startswith(names)), None)
     if given is not None:
         del words[given : given + (1 if "=" in words[given] else 2)]
-    words += ["--num-steps", str(2 * num_steps), *(() if "--force" in words else ("--force",))]
+    words += ["--num-products", str(2 * num_products), *(() if "--force" in words else ("--force",))]
     return shlex.join(["eigencurve", *words]) + ("  (resumes from the checkpoint)" if resumes else "")
 
 
@@ -239,7 +238,7 @@ def _metric(path: Path | None, kind: str | None, model: Any, operator: Curvature
 
         return load_preconditioner(path, model, operator.named_parameters, kind)
     if kind is not None:
-        raise ValueError("'--optimizer' needs '--optimizer-state', the file of its state.")
+        raise ValueError("--optimizer needs --optimizer-state, the file of its state.")
     return None
 
 
@@ -263,10 +262,10 @@ def _stability(
 
 def _require_options(noise: bool, batch_size: int | None, start_state: Path | None, output: Path) -> None:
     if noise != (batch_size is not None):
-        raise ValueError("'--noise' and '--batch-size' must be given together.")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"'--batch-size' must be >= 1, got {batch_size}.")
+        raise ValueError("--noise and --batch-size must be given together.")
+    if batch_size is not None:
+        _check.whole("estimate", "batch_size", batch_size, minimum=1)
     if output.suffix.lower() == ".txt" and (noise or start_state is not None):
         raise ValueError(
-            "'--output' must end in .npz or .json with --noise or --start-state: a text file cannot hold them."
+            "--output must end in .npz or .json with --noise or --start-state: a text file cannot hold them."
         )

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from eigencurve.cli import options
-from eigencurve.cli.output import command_line, require_writable, schedule_content, show_json, write
+from eigencurve.cli.output import ScheduleFiles, command_line, require_writable, show_json, warn, write, write_all
 from eigencurve.cli.shell import new_app
-from eigencurve.planning.exports import SCHEDULE_SUFFIXES
 from eigencurve.planning.forecasts import (
     ForecastView,
     LoadedRuns,
@@ -41,23 +40,20 @@ WORDS = {
 
 
 @app.command()
+@options.with_groups
 def fit(
     logs: Annotated[
         list[Path],
         typer.Argument(metavar="LOG...", help="Logs of runs: CSV, JSON, a TensorBoard file, or a folder with one."),
     ],
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    steps_per_epoch: options.StepsPerEpoch = None,
+    length: options.RunLength,
+    columns: options.LogColumns,
+    files: ScheduleFiles,
     max_lr: Annotated[
         float | None,
         typer.Option(help="Peak rate of the schedules, and highest rate of the best one. Default: the highest logged."),
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Also search for the best schedule.")] = False,
-    loss: Annotated[
-        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
-    ] = None,
-    lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="Run to read, if a file or folder holds several. Can be repeated.")
     ] = None,
@@ -72,15 +68,6 @@ def fit(
     report: Annotated[
         Path | None, typer.Option(help="HTML page to write, or - for standard output. Implies --best.")
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="File for the best schedule (.json, .csv, .png, .svg or .pdf). Can be repeated. Implies --best.",
-        ),
-    ] = None,
-    force: options.Force = False,
 ) -> None:
     """Forecast schedules from the logs of finished runs.
 
@@ -96,29 +83,24 @@ def fit(
       eigencurve fit lightning_logs/version_0 lightning_logs/version_1 --loss val_loss --report forecast.html
       eigencurve fit wandb_export.csv --run first --run second --warmup 500 --json
     """
-    files = output or []
     if as_json and str(report) == "-":
         raise ValueError("Pass only one of --json and --report -: both print on standard output.")
-    require_writable(files, SCHEDULE_SUFFIXES, force)
-    require_writable([] if report is None else [report], (".html", ".htm"), force)
-    total = None
-    if (steps, epochs, steps_per_epoch) != (None, None, None):
-        total = options.total_steps(steps, epochs, steps_per_epoch)
-    settings = LogSettings(loss, lr_column, warmup, last_step, resumed)
+    files.check()
+    require_writable([] if report is None else [report], (".html", ".htm"), files.force)
+    total = length.total if length.is_given else None
+    settings = LogSettings(columns.loss, columns.lr_column, warmup, last_step, resumed)
     loaded = read_logs(logs, settings, run or [])
     _require_warmup(logs, settings, run or [], loaded)
     search = best or bool(files) or report is not None
     view = forecast_view(loaded.runs, total, max_lr, search)
-    contents = [] if view.best is None else [schedule_content(view.best.schedule, path) for path in files]
+    contents = [] if view.best is None else files.contents(view.best.schedule)
     page = _page(view, loaded) if report is not None else ""
-    for warning in loaded.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+    warn(loaded.warnings)
     if as_json:
         show_json(forecast_fields(view, loaded.warnings))
     elif str(report) != "-":
         typer.echo("\n".join(_lines(view)))
-    for path, content in zip(files, contents, strict=True):
-        write(path, content)
+    write_all(contents)
     if report is not None:
         write(report, page.encode())
 

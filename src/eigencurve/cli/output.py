@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -14,11 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from eigencurve._files import write_atomically
-from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve.cli.options import Force
+from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes, json_bytes
 from eigencurve.schedules.base import Schedule
 
 # A table in a pipe is as wide as its content; nothing is cut off.
 PIPE_WIDTH = 10_000
+# Files with their contents, which exist before the first file is written.
+Contents = list[tuple[Path, bytes]]
 
 
 def show_json(fields: Any) -> None:
@@ -83,6 +87,30 @@ def write(path: Path, content: bytes) -> None:
     typer.echo(f"wrote {path}", err=True)
 
 
+@dataclass(frozen=True)
+class ScheduleFiles:
+    """The files of a schedule to write."""
+
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o", "--output", help="File for the schedule (.json, .csv, .png, .svg or .pdf). Can be repeated."
+        ),
+    ] = None
+    force: Force = False
+
+    def __bool__(self) -> bool:
+        return bool(self.output)
+
+    def check(self) -> None:
+        """Raise if a file cannot be written."""
+        require_writable(self.output or [], SCHEDULE_SUFFIXES, self.force)
+
+    def contents(self, schedule: Schedule) -> Contents:
+        """The content of each file."""
+        return [(path, schedule_content(schedule, path)) for path in self.output or []]
+
+
 def schedule_content(schedule: Schedule, path: Path) -> bytes:
     """The content of an exported schedule in the format of the file's ending, one of ``SCHEDULE_SUFFIXES``."""
     suffix = path.suffix.lower()
@@ -94,3 +122,9 @@ def schedule_content(schedule: Schedule, path: Path) -> bytes:
     from eigencurve.figures.schedules import schedule_figure
 
     return figure_bytes(schedule_figure(schedule), suffix)
+
+
+def write_all(contents: Contents) -> None:
+    """Write files; see :func:`write`."""
+    for path, content in contents:
+        write(path, content)

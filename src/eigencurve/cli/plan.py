@@ -10,13 +10,10 @@ import typer
 
 from eigencurve import _check
 from eigencurve.cli import options
-from eigencurve.cli.applicable import require_applicable
 from eigencurve.cli.fit import read_logs
-from eigencurve.cli.output import require_writable, schedule_content, show_json, warn, write
-from eigencurve.cli.problems import load_problem, require_problem
+from eigencurve.cli.output import ScheduleFiles, require_writable, show_json, warn, write, write_all
 from eigencurve.cli.shell import new_app
-from eigencurve.cli.sources import subject_of
-from eigencurve.planning.exports import SCHEDULE_SUFFIXES
+from eigencurve.cli.sources import load_problem, require_problem, subject_of
 from eigencurve.planning.forecasts import LogSettings
 from eigencurve.planning.options import APPLIES, KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
@@ -29,7 +26,7 @@ OPTIONS = {
     **APPLIES,
     "loss": ("logs",),
     "lr_column": ("logs",),
-    "num_steps": ("model",),
+    "num_products": ("model",),
     "checkpoint": ("model",),
     "spectrum_file": ("model",),
 }
@@ -41,8 +38,12 @@ NO_METRIC = (
 
 
 @app.command()
+@options.with_groups
 def plan(
     context: typer.Context,
+    length: options.RunLength,
+    columns: options.LogColumns,
+    files: ScheduleFiles,
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -51,16 +52,11 @@ def plan(
             "MODULE:FUNCTION that returns (model, loss_fn, batches).",
         ),
     ] = None,
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    steps_per_epoch: options.StepsPerEpoch = None,
     optimizer: options.Optimizer = None,
     lr: Annotated[float | None, typer.Option(help="Peak rate that you want. Default: part of the answer.")] = None,
     max_lr: options.MaxLr = None,
     warmup: Annotated[int | None, typer.Option(metavar="STEPS", help="Length of the linear warmup.")] = None,
-    momentum: Annotated[
-        float | None, typer.Option(help="Momentum of SGD, or beta1 of Adam. Default: 0 for SGD, 0.9 for Adam.")
-    ] = None,
+    momentum: options.AnyMomentum = None,
     nesterov: options.Nesterov = False,
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = None,
@@ -72,11 +68,7 @@ def plan(
         ),
     ] = None,
     initial_error: options.InitialError = None,
-    loss: Annotated[
-        str | None, typer.Option(help="Column with the loss. Default: the only one, or that of the validation.")
-    ] = None,
-    lr_column: Annotated[str | None, typer.Option(help="Column with the learning rate, if a log has several.")] = None,
-    num_steps: Annotated[int, typer.Option(help="Model: maximum number of Lanczos steps.")] = 250,
+    num_products: Annotated[int, typer.Option(help="Model: maximum number of Hessian products.")] = 250,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Model: file to save progress to, and to resume from after Ctrl-C or a crash.")
     ] = None,
@@ -85,13 +77,8 @@ def plan(
     ),
     code: options.Code = None,
     as_json: options.AsJson = False,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option("-o", "--output", help="File for the schedule (.json, .csv or a figure). Can be repeated."),
-    ] = None,
-    force: options.Force = False,
 ) -> None:
-    """Tell which schedule and rate a run should use, and how sure.
+    """Recommend a schedule and a peak rate, with their uncertainty.
 
     Give it what you know: a model, a measured spectrum, the logs of finished runs of the same network, or only the
     number of steps and the optimizer. A model is measured first, as by `eigencurve estimate --noise`, and its spectrum
@@ -106,42 +93,41 @@ def plan(
       eigencurve plan run1.csv run2.csv --steps 50000 --optimizer adamw -o schedule.json
       eigencurve plan --steps 50000 --optimizer adamw --code torch
     """
-    files = output or []
     words = sources or []
     if as_json and code is not None:
         raise ValueError("Pass only one of --json and --code.")
     if code is not None:
         _check.choice("plan", "code", code, FRAMEWORKS)
-    total = options.total_steps(steps, epochs, steps_per_epoch)
+    total = length.total
     model = [word for word in words if _is_model(word)]
     for word in model:
         require_problem(word)
     if model and (len(words) > 1 or optimizer not in (None, "sgd")):
         raise ValueError(ONE_MODEL if len(words) > 1 else NO_METRIC)
-    require_applicable(context, "model" if model else kind_of(words), KINDS, OPTIONS)
+    options.require_applicable(context, "model" if model else kind_of(words), KINDS, OPTIONS)
     if model and noise is not None and batch_size is not None:
         raise ValueError("--batch-size must be left out with a model if --noise is given: nothing else depends on it.")
-    require_writable([*files, *([spectrum_file] if model else [])], (*SCHEDULE_SUFFIXES, ".npz"), force)
+    files.check()
+    require_writable([spectrum_file] if model else [], (".npz", ".json"), files.force)
     known: list[Any]
     if model:
-        settings = (num_steps, total, weight_decay, checkpoint, batch_size, noise is None)
+        settings = (num_products, total, weight_decay, checkpoint, batch_size, noise is None)
         known = [_measured(model[0], spectrum_file, *settings)]
     else:
-        known = _sources(words, weight_decay, LogSettings(loss, lr_column, warmup))
+        known = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
     answer = make_plan(
         *known,
         total_steps=total, optimizer=optimizer, lr=lr, max_lr=max_lr, warmup_steps=warmup, momentum=momentum,
         nesterov=nesterov, weight_decay=weight_decay, noise=noise, initial_error=initial_error, batch_size=batch_size,
     )  # fmt: skip
-    contents = [schedule_content(answer.schedule, path) for path in files]
+    contents = files.contents(answer.schedule)
     if as_json:
         show_json(answer.to_dict())
     elif code is not None:
         typer.echo(snippet(code, answer), nl=False)
     else:
         typer.echo(f"{answer}\n\n{answer.schedule.preview()}")
-    for path, content in zip(files, contents, strict=True):
-        write(path, content)
+    write_all(contents)
 
 
 def _sources(words: list[str], weight_decay: float | None, settings: LogSettings) -> list[Any]:
@@ -161,7 +147,7 @@ def _is_model(word: str) -> bool:
 def _measured(
     word: str,
     file: Path,
-    num_steps: int,
+    num_products: int,
     total: int,
     weight_decay: float | None,
     checkpoint: Path | None,
@@ -181,7 +167,7 @@ def _measured(
         raise ValueError("--batch-size is missing: the gradient noise of a batch is measured too. Or pass --noise.")
     operator = HessianOperator(model, loss_fn, batches)
     decay = decay_of(operator) if weight_decay is None else weight_decay
-    settings = EstimateSettings(num_steps, weight_decay=decay, total_steps=total, checkpoint=checkpoint)
+    settings = EstimateSettings(num_products, weight_decay=decay, total_steps=total, checkpoint=checkpoint)
     found = measure(operator, settings, size if with_noise else None)
     write(file, found.content(file.suffix.lower()))
     subject = file_subject(file, weight_decay)

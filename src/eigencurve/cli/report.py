@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eigencurve.cli import options
-from eigencurve.cli.applicable import require_applicable
 from eigencurve.cli.output import command_line, require_writable, warn, write
 from eigencurve.cli.shell import new_app
-from eigencurve.cli.sources import optional_subject
+from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.from_spectrum import plan_from_subject, training_for
-from eigencurve.planning.inputs import inputs_of
 from eigencurve.planning.limits import rate_limit
 from eigencurve.planning.plan_view import rate_line
 from eigencurve.planning.recipe import Recipe
@@ -28,29 +26,21 @@ MODES = {"runs": "without a spectrum", "spectrum": "with a spectrum (or --power-
 
 
 @app.command()
+@options.with_groups
 def report(
     context: typer.Context,
-    spectrum: options.SpectrumWord = None,
+    source: SpectrumOptions,
+    length: options.RunLength,
+    noise: NoiseOptions,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="HTML file to write, or - for standard output.")
     ] = Path("report.html"),
-    power_law: options.PowerLawExponent = None,
-    kappa: options.Kappa = None,
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    steps_per_epoch: options.StepsPerEpoch = None,
     lr: Annotated[float | None, typer.Option(help="Peak rate of the run. Default: that of the plan.")] = None,
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: determined by the curve.")] = None,
     warmup: options.Warmup = "0",
     beta: Annotated[float, typer.Option(help="Ratio of the group edges; 1 is the limit of fine groups.")] = 2.0,
     allocation: Annotated[str, typer.Option(help="How steps are divided among the groups: sqrt or optimal.")] = "sqrt",
-    weight_decay: options.WeightDecay = None,
-    noise: options.Noise = None,
-    batch_size: options.BatchSize = None,
-    initial_error: options.InitialError = None,
-    momentum: Annotated[
-        float | None, typer.Option(help="Momentum of SGD, or beta1 of Adam. Default: 0 for SGD, 0.9 for Adam.")
-    ] = None,
+    momentum: options.AnyMomentum = None,
     nesterov: options.Nesterov = False,
     max_lr: options.MaxLr = None,
     best: Annotated[bool, typer.Option(help="Search for the numerically best schedule; takes some seconds.")] = True,
@@ -77,24 +67,23 @@ def report(
         report_page,
     )
 
-    subject = optional_subject(spectrum, power_law, kappa, weight_decay)
+    subject = source.optional
     if subject is None and store is None:
         raise ValueError("The report has no content: pass a spectrum (or --power-law and --kappa), --store, or both.")
     if subject is None:
-        always = {"output", "store", "force"}
-        names = (str(parameter.name) for parameter in context.command.params)
-        require_applicable(context, "runs", MODES, {name: ("spectrum",) for name in names if name not in always})
+        names = {str(parameter.name) for parameter in context.command.params} - {"output", "store", "force"}
+        options.require_applicable(context, "runs", MODES, dict.fromkeys(names, ("spectrum",)))
     if subject is not None:
-        total = options.total_steps(steps, epochs, steps_per_epoch)
-        rise = options.warmup_steps(warmup, total)
-        inputs = inputs_of(subject, noise, initial_error, batch_size)
+        total = length.total
+        rise = options.steps_or_share(warmup, "warmup", total)
+        inputs = noise.inputs(subject)
     require_writable([output], (".html", ".htm"), force)
     panels = [] if store is None else _panels(store)
     recipe = comparison = answer = None
     if subject is not None:
         training = training_for(subject, None, momentum, nesterov)
         warn(doubts(subject, total if min_lr is None else None, training.optimizer))
-        answer = plan_from_subject(subject, total, None, inputs, momentum, nesterov, lr, max_lr, rise, batch_size)
+        answer = plan_from_subject(subject, total, None, inputs, momentum, nesterov, lr, max_lr, rise, noise.batch_size)
         settings = {"beta": beta, "allocation": allocation, **({} if min_lr is None else {"min_lr": min_lr})}
         peak = answer.rates.best if lr is None else lr
         typer.echo(rate_line(peak, rate_limit(subject, training.optimizer, momentum, nesterov)), err=True)

@@ -8,19 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+from eigencurve import _check
 from eigencurve.cli import options
-from eigencurve.cli.applicable import require_applicable
-from eigencurve.cli.output import read, require_writable, schedule_content, show_json, warn, write
+from eigencurve.cli.output import read, require_writable, schedule_content, show_json, warn, write_all
 from eigencurve.cli.shell import new_app
-from eigencurve.cli.sources import optional_subject, required_subject
+from eigencurve.cli.sources import SpectrumOptions
 from eigencurve.planning.doubts import doubts
 from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes
 from eigencurve.planning.from_spectrum import training_for
 from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
 from eigencurve.planning.recipe import Recipe, load_schedule
-from eigencurve.planning.snippets import ScheduleSource, snippet
-from eigencurve.planning.training import OPTIMIZERS, training_of
+from eigencurve.planning.snippets import snippet
+from eigencurve.planning.subject import Subject
+from eigencurve.planning.training import OPTIMIZERS, Training, training_of
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.by_kind import FACTORIES, require_settings, settings_of
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 
@@ -31,8 +33,10 @@ LOADED = (
 )
 # Settings of the optimizer: for the largest stable rate of a spectrum, and for the code.
 TRAINING = ("optimizer", "momentum", "nesterov", "weight_decay")
+# The options that apply to a loaded schedule.
+WITH_LOAD = {"load", *TRAINING, "code", "as_csv", "as_json", "output", "force"}
 # In which cases an option applies.
-MODES = {
+CASES = {
     "load": "with --load: the file holds the schedule",
     "made": "without --load",
     "plain": "without --warmup",
@@ -45,22 +49,39 @@ EXPLANATION = (
     "Each interval serves one group of eigenvalues, the flattest directions first. By default its length is\n"
     "proportional to the square root of the group's size. The rate is lr / D; D starts at 1 and grows by slope a step."
 )
+# Settings that are lists, also of one number.
+LISTS = ("milestones", "ends")
+OWN_SETTINGS = {kind: [name for name in settings_of(kind) if name != "min_lr"] for kind in FACTORIES}
+SETTINGS_HELP = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in OWN_SETTINGS.items() if names)
 
 
 @app.command()
+@options.with_groups
 def schedule(
     context: typer.Context,
-    spectrum: options.SpectrumWord = None,
-    power_law: options.PowerLawExponent = None,
-    kappa: options.Kappa = None,
+    source: SpectrumOptions,
+    length: options.RunLength,
     kind: options.Kind = "eigencurve",
-    steps: options.Steps = None,
-    epochs: options.Epochs = None,
-    steps_per_epoch: options.StepsPerEpoch = None,
-    lr: options.PeakRate = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Setting of the kind, such as power=2, decay_steps=20% or milestones=1000,2000. Can be repeated. "
+            f"{SETTINGS_HELP}.",
+        ),
+    ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(
+            help="Initial learning rate; with --warmup, the peak rate. Default: half the largest stable rate of the "
+            "spectrum, 1/L without momentum; a schedule without a spectrum needs it.",
+            show_default=False,
+        ),
+    ] = None,
     min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
     warmup: options.Warmup = "0",
-    warmup_shape: options.WarmupShape = "linear",
+    warmup_shape: Annotated[str, typer.Option(help="Shape of the warmup: linear, cosine or exponential.")] = "linear",
     optimizer: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +89,6 @@ def schedule(
             "Default: that of the spectrum's metric. Without a spectrum, the code uses yours."
         ),
     ] = None,
-    weight_decay: options.WeightDecay = None,
     momentum: Annotated[
         float | None,
         typer.Option(
@@ -78,60 +98,6 @@ def schedule(
         ),
     ] = None,
     nesterov: options.Nesterov = False,
-    beta: Annotated[
-        float | None,
-        typer.Option(help="eigencurve: ratio of the group edges, 2 by default; 1 is the limit of fine groups."),
-    ] = None,
-    allocation: Annotated[
-        str | None, typer.Option(help="eigencurve: how steps are divided among the groups, sqrt or optimal.")
-    ] = None,
-    rounding: Annotated[
-        str | None, typer.Option(help="eigencurve: interval lengths, exact or released (whole steps).")
-    ] = None,
-    alpha: Annotated[float | None, typer.Option(help="cosine_power: exponent of the cosine.")] = None,
-    power: Annotated[float | None, typer.Option(help="polynomial: exponent of the decay, 1 by default.")] = None,
-    timescale: Annotated[
-        str | None, typer.Option(metavar="STEPS", help="inverse_sqrt: steps after which the rate is lr/sqrt(2).")
-    ] = None,
-    pct_start: Annotated[
-        float | None, typer.Option(help="one_cycle: fraction of the run in which the rate rises, 0.3 by default.")
-    ] = None,
-    div_factor: Annotated[float | None, typer.Option(help="one_cycle: peak rate / first rate, 25 by default.")] = None,
-    final_div_factor: Annotated[
-        float | None, typer.Option(help="one_cycle: first rate / last rate, 10,000 by default.")
-    ] = None,
-    anneal: Annotated[str | None, typer.Option(help="one_cycle: shape of its phases, cosine or linear.")] = None,
-    three_phase: Annotated[
-        bool, typer.Option("--three-phase", help="one_cycle: fall to the first rate before the last rate.")
-    ] = False,
-    r: Annotated[
-        float | None,
-        typer.Option("--r", help="elastic_step: the rate halves each time the remaining steps shrink by this factor."),
-    ] = None,
-    factor: Annotated[
-        float | None, typer.Option(help="step_decay, multistep, hold_then_decay: factor by which the rate is divided.")
-    ] = None,
-    num_intervals: Annotated[int | None, typer.Option(help="step_decay: number of intervals.")] = None,
-    milestones: Annotated[
-        str | None, typer.Option(help="multistep: steps at which the rate falls, such as 1000,2000 or 50%,75%.")
-    ] = None,
-    hold: Annotated[
-        str | None, typer.Option(metavar="STEPS", help="hold_then_decay: number of steps before the first decay.")
-    ] = None,
-    every: Annotated[
-        str | None, typer.Option(metavar="STEPS", help="hold_then_decay: number of steps between decays.")
-    ] = None,
-    decay_steps: Annotated[
-        str | None,
-        typer.Option(metavar="STEPS", help="wsd: length of the final decay in steps, or a share such as 20%."),
-    ] = None,
-    decay: Annotated[
-        float | None, typer.Option(help="wsd_cycles: length of each decay as a fraction of its cycle, 0.2 by default.")
-    ] = None,
-    tail: Annotated[
-        str | None, typer.Option(help="wsd, wsd_cycles: shape of the decay: linear, 1-sqrt, cosine, exponential, …")
-    ] = None,
-    num_cycles: Annotated[int | None, typer.Option(help="wsd_cycles: number of cycles, 3 by default.")] = None,
     load: Annotated[Path | None, typer.Option(help="Load a schedule from its JSON file instead of making one.")] = None,
     code: options.Code = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print step,lr for every step as CSV.")] = False,
@@ -154,95 +120,125 @@ def schedule(
     \b
     Examples:
       eigencurve schedule spectrum.npz --epochs 100 --steps-per-epoch 391 --lr 0.1
-      eigencurve schedule resnet20_cifar10 --steps 39100 --beta 1 --min-lr 1e-4 -o curve.png -o curve.csv
+      eigencurve schedule resnet20_cifar10 --steps 39100 --set beta=1 --min-lr 1e-4 -o curve.png -o curve.csv
       eigencurve schedule --power-law 1.5 --kappa 1e5 --steps 10000 --code torch
       eigencurve schedule --kind cosine --steps 10000 --lr 0.1 --warmup 500 --json
-      eigencurve schedule --kind wsd --steps 1e4 --lr 0.1 --decay-steps 20% --tail 1-sqrt
+      eigencurve schedule --kind wsd --steps 1e4 --lr 0.1 --set decay_steps=20% --set tail=1-sqrt
       eigencurve schedule --load best.json --code lightning -o train.py
     """
     files = [path for path in output or [] if str(path) != "-"]
     form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
-    settings = {
-        "min_lr": min_lr, "beta": beta, "allocation": allocation, "rounding": rounding, "alpha": alpha, "r": r,
-        "factor": factor, "num_intervals": num_intervals, "power": power, "pct_start": pct_start,
-        "div_factor": div_factor, "final_div_factor": final_div_factor, "anneal": anneal,
-        "three_phase": three_phase or None, "decay": decay, "tail": tail, "num_cycles": num_cycles,
-    }  # fmt: skip
-    lengths = {"timescale": timescale, "hold": hold, "every": every, "decay_steps": decay_steps}
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    typed = {name: text for name, text in {**lengths, "milestones": milestones}.items() if text is not None}
-    files_of_code = any(path.suffix.lower() == ".py" for path in files)
-    _require_applicable(context, load, spectrum, power_law, warmup, code is not None or files_of_code)
+    writes_code = any(path.suffix.lower() == ".py" for path in files)
+    has_code = code is not None or writes_code
+    _require_applicable(context, load, warmup, has_code or _has_spectrum(source))
     sentences: list[str] = []
     rates = ""
     if load is not None:
-        training = training_of(optimizer, momentum, nesterov, weight_decay)
-        source: ScheduleSource = replace(load_schedule(load, read(load)), training=training)
+        training = training_of(optimizer, momentum, nesterov, source.weight_decay)
         if momentum and not training.is_adam:
             sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
+        made: Any = replace(load_schedule(load, read(load)), training=training)
     else:
-        total = options.total_steps(steps, epochs, steps_per_epoch)
-        name_of_kind = kind.replace("-", "_")
-        chosen = required_subject if name_of_kind == "eigencurve" else optional_subject
-        subject = chosen(spectrum, power_law, kappa, weight_decay)
-        for name, text in typed.items():
-            given[name] = _steps_of(text, total) if name == "milestones" else _length(name, text, total)
-        if subject is None:
-            training, limit = training_of(optimizer, momentum, nesterov, weight_decay), None
-        else:
-            training = training_for(subject, optimizer, momentum, nesterov)
-            limit = rate_limit(subject, training.optimizer, momentum, nesterov)
+        total, name = length.total, kind.replace("-", "_")
+        subject = source.required if name == "eigencurve" else source.optional
+        own = settings_from(settings or [], total) | ({} if min_lr is None else {"min_lr": min_lr})
+        require_settings(name, own)
+        training, limit = _training(subject, optimizer, momentum, nesterov, source.weight_decay)
+        if subject is not None and limit is not None:
             heading = f"{subject.heading}\n" if subject.negative_text else ""
-            rates = f"{heading}{_rates_line(lr, limit)}"
-            length = total if name_of_kind == "eigencurve" and min_lr is None else None
-            sentences = [*doubts(subject, length, optimizer)]
+            rates = heading + (limit.about(lr) if lr is not None else _half_rate_line(limit))
+            judged = total if name == "eigencurve" and min_lr is None else None
+            sentences = [*doubts(subject, judged, optimizer)]
         require_meant("schedule", training.optimizer, limit, lr=lr)
-        source = Recipe(
-            name_of_kind,
-            total,
-            options.rate_or_half(lr, limit),
-            subject,
-            options.warmup_steps(warmup, total),
-            given,
-            training,
-            warmup_shape,
-        )
-    program = snippet(code or "torch", source)
+        rise = options.steps_or_share(warmup, "warmup", total)
+        made = Recipe(name, total, _rate_or_half(lr, limit), subject, rise, own, training, warmup_shape)
+    program = snippet(code or "torch", made)
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     warn(sentences)
-    contents = [_content(source.schedule, path, program) for path in files]
-    if form == "code" and files_of_code:
+    contents = [(path, _content(made.schedule, path, program)) for path in files]
+    if form == "code" and writes_code:
         form = "text"  # the code is written to the file instead
-    _show(source.schedule, form, program, rates)
-    for path, content in zip(files, contents, strict=True):
-        write(path, content)
+    _show(made.schedule, form, program, rates)
+    write_all(contents)
 
 
-def _require_applicable(
-    context: typer.Context, load: Path | None, spectrum: str | None, law: float | None, warmup: str, has_code: bool
-) -> None:
+def settings_from(words: list[str], total: int) -> dict[str, Any]:
+    """The settings of a kind of schedule from words such as ``power=2``.
+
+    >>> settings_from(["decay-steps=20%", "tail=1-sqrt"], total=500)
+    {'decay_steps': 100, 'tail': '1-sqrt'}
+    """
+    settings: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = name.strip().replace("-", "_")
+        if not (name and equals and text):
+            raise ValueError(f"--set must be NAME=VALUE such as power=2, got {word!r}.")
+        if name in settings:
+            raise ValueError(f"--set {name} must be given once.")
+        settings[name] = _value_of(text.strip(), name, total)
+    return {name: (value,) if name in LISTS and isinstance(value, int) else value for name, value in settings.items()}
+
+
+def _value_of(text: str, name: str, total: int) -> Any:
+    """A setting as a number, a truth value, a list or text; a share such as 5% is a number of steps."""
+    if "," in text:
+        return tuple(_value_of(part.strip(), name, total) for part in text.split(",") if part.strip())
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if text.endswith("%"):
+        return options.steps_or_share(text, name, total)
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() else number
+
+
+def _has_spectrum(source: SpectrumOptions) -> bool:
+    return source.spectrum is not None or source.power_law is not None
+
+
+def _require_applicable(context: typer.Context, load: Path | None, warmup: str, uses_training: bool) -> None:
     """Refuse the options that would change neither the schedule nor what is printed about it."""
     if load is not None:
-        every = {str(parameter.name): ("made",) for parameter in context.command.params}
-        kept = {"load", *TRAINING, "code", "as_csv", "as_json", "output", "force"}
-        require_applicable(context, "load", MODES, {name: modes for name, modes in every.items() if name not in kept})
+        names = {str(parameter.name) for parameter in context.command.params} - WITH_LOAD
+        options.require_applicable(context, "load", CASES, dict.fromkeys(names, ("made",)))
     if warmup == "0":
-        require_applicable(context, "plain", MODES, {"warmup_shape": ("warmup",)})
-    if not has_code and (load is not None or (spectrum is None and law is None)):
-        require_applicable(context, "no code", MODES, dict.fromkeys(TRAINING, ("code", "spectrum")))
+        options.require_applicable(context, "plain", CASES, {"warmup_shape": ("warmup",)})
+    if not uses_training:
+        options.require_applicable(context, "no code", CASES, dict.fromkeys(TRAINING, ("code", "spectrum")))
 
 
 def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str:
     """The format to print: ``"json"``, ``"csv"``, ``"code"``, or ``"text"`` by default."""
-    asked = [name for name, wanted in {"json": as_json, "csv": as_csv, "code": code is not None}.items() if wanted]
-    if len(asked) > 1:
+    forms = [name for name, wanted in {"json": as_json, "csv": as_csv, "code": code is not None}.items() if wanted]
+    if len(forms) > 1:
         raise ValueError("Pass only one of --json, --csv and --code. To get several formats, write files with -o.")
-    return asked[0] if asked else "json" if to_output else "text"
+    return forms[0] if forms else "json" if to_output else "text"
 
 
-def _rates_line(lr: float | None, limit: RateLimit) -> str:
-    """The rate that was chosen, or what there is to say about the given one."""
-    return options.half_rate_line(limit) if lr is None else limit.about(lr)
+def _training(
+    subject: Subject | None, optimizer: str | None, momentum: float | None, nesterov: bool, decay: float | None
+) -> tuple[Training, RateLimit | None]:
+    """The optimizer of the run, and the largest stable rate if there is a spectrum."""
+    if subject is None:
+        return training_of(optimizer, momentum, nesterov, decay), None
+    training = training_for(subject, optimizer, momentum, nesterov)
+    return training, rate_limit(subject, training.optimizer, momentum, nesterov)
+
+
+def _rate_or_half(lr: float | None, limit: RateLimit | None) -> float:
+    """The rate given by ``--lr``, or half the largest stable one if there is a spectrum."""
+    if lr is not None:
+        return _check.positive("schedule", "lr", lr)
+    if limit is None:
+        raise ValueError("--lr is missing. Without a spectrum, no rate can be suggested: pass your peak rate.")
+    return limit.rate / 2
+
+
+def _half_rate_line(limit: RateLimit) -> str:
+    return f"peak rate {limit.rate / 2:.4g}: half the {limit}; pass --lr to set it"
 
 
 def _show(schedule: Schedule, form: str, program: str, rates: str) -> None:
@@ -272,15 +268,3 @@ def schedule_text(schedule: Schedule) -> str:
 
 def _content(schedule: Schedule, path: Path, program: str) -> bytes:
     return program.encode() if path.suffix.lower() == ".py" else schedule_content(schedule, path)
-
-
-def _length(name: str, text: str, total: int) -> int:
-    return options.steps_or_share("--" + name.replace("_", "-"), text, total, minimum=0 if name == "hold" else 1)
-
-
-def _steps_of(text: str, total: int) -> tuple[int, ...]:
-    parts = [part for part in text.replace(" ", ",").split(",") if part]
-    try:
-        return tuple(options.steps_or_share("--milestones", part, total, minimum=1) for part in parts)
-    except ValueError:
-        raise ValueError(f"--milestones must be a list of steps such as 1000,2000 or 50%,75%, got {text!r}.") from None

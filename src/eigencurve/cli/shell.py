@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -14,9 +13,11 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from eigencurve.cli.renamed import with_new_names
+
 # The commands and the first line of their help. A test checks that it matches the docstring of the command.
 COMMANDS = {
-    "plan": "Tell which schedule and rate a run should use, and how sure.",
+    "plan": "Recommend a schedule and a peak rate, with their uncertainty.",
     "estimate": "Measure the Hessian spectrum of a PyTorch model.",
     "schedule": "Make a learning-rate schedule, export it, or print code.",
     "compare": "Compare schedules by their expected loss.",
@@ -29,10 +30,11 @@ COMMANDS = {
     "studio": "Explore schedules on an interactive page in your browser.",
 }
 # Arguments of the functions behind the commands, and the parameter that sets each.
-OTHER_NAMES = {
+SET_BY = {
     "total_steps": "steps", "warmup_steps": "warmup", "shape": "warmup_shape", "framework": "code", "amount": "epochs",
 }  # fmt: skip
-ARGUMENT = re.compile(r"[\w.]+: '(\w+)' must be ")
+# The same for load_run, whose rates are a column.
+SET_BY_IN_LOGS = {"lr": "lr_column"}
 WRONG_USE, FAILURE, INTERRUPTED = 2, 1, 130
 
 
@@ -47,6 +49,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self.options: dict[str, str] = {}
         for name, line in COMMANDS.items():
             self.commands[name] = TyperCommand(name, help=line)
 
@@ -57,7 +60,11 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, context: Any, args: list[str]) -> Any:
         """Import the command that was called."""
         name, command, rest = super().resolve_command(context, args)
-        return name, None if name is None or command is None else load(name), rest
+        if name is None or command is None:
+            return name, None, rest
+        called = load(name)
+        self.options = options_of(called)
+        return name, called, with_new_names(rest, self.options)
 
     def main(
         self,
@@ -77,40 +84,35 @@ class LazyGroup(TyperGroup):
         except Exception as error:
             if debug and not hasattr(error, "format_message"):
                 raise
-            code = print_error(error)
+            code = print_error(error, self.options)
         else:
             code = result if isinstance(result, int) else 0
         sys.exit(code)
 
     def invoke(self, context: Any) -> Any:
-        """Run a command. Ctrl-C ends it with a one-line message; errors name the options of the command."""
+        """Run a command; Ctrl-C ends it with a one-line message."""
         try:
-            with _warnings_as_lines():
+            with self._warnings_as_lines():
                 return super().invoke(context)
-        except (ValueError, TypeError) as error:
-            if len(error.args) == 1:
-                error.args = (in_options(str(error), option_names(load(context.invoked_subcommand))),)
-            raise
         except KeyboardInterrupt as interrupt:
             typer.echo(f"Interrupted. {interrupt}".strip(), err=True)
             raise typer.Exit(INTERRUPTED) from None
 
+    @contextmanager
+    def _warnings_as_lines(self) -> Iterator[None]:
+        """Print warnings about arguments and data in one line on standard error, without their place in the code."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            other = warnings.showwarning
 
-@contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Print Python's warnings as the command line does: one line on standard error, without the place in the code."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", UserWarning)
-        other = warnings.showwarning
+            def show(message: Any, category: Any, *place: Any) -> None:
+                if issubclass(category, UserWarning):
+                    typer.echo(f"warning: {in_options(message, self.options)}", err=True)
+                else:
+                    other(message, category, *place)
 
-        def show(message: Any, category: Any, *place: Any) -> None:
-            if issubclass(category, UserWarning):
-                typer.echo(f"warning: {_one_line(str(message))}", err=True)
-            else:
-                other(message, category, *place)
-
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
+            warnings.showwarning = show  # type: ignore[assignment]
+            yield
 
 
 def load(name: str) -> Any:
@@ -120,53 +122,59 @@ def load(name: str) -> Any:
     return command
 
 
-def option_names(command: Any) -> dict[str, str]:
-    """The parameters of a command, or of all commands of a group, by the name of the argument that they set."""
-    found: dict[str, str] = {}
+def options_of(command: Any) -> dict[str, str]:
+    """The options of a command, or of all commands of a group, by the name of the argument that each sets."""
+    options: dict[str, str] = {}
     for inner in getattr(command, "commands", {}).values():
-        found |= option_names(inner)
+        options |= options_of(inner)
     for parameter in command.params:
         long = [option for option in parameter.opts if option.startswith("--")]
-        found[parameter.name] = long[0] if long else str(parameter.metavar or parameter.name).upper()
-    return found | {name: found[option] for name, option in OTHER_NAMES.items() if option in found}
+        options[parameter.name] = long[0] if long else str(parameter.metavar or parameter.name).upper()
+    if "settings" in options:
+        from eigencurve.schedules.by_kind import FACTORIES, settings_of  # imports NumPy
+
+        names = (name for kind in FACTORIES for name in settings_of(kind))
+        options = {**{name: f"--set {name}" for name in names}, **options}
+    return options
 
 
-def in_options(message: str, names: dict[str, str]) -> str:
-    """An error message of a function, with the options that the user typed in place of the function's arguments.
+def in_options(error: Any, options: Mapping[str, str]) -> str:
+    """The one-line message of an error or a warning, with the options of a command in place of the arguments.
 
-    >>> names = {"min_lr": "--min-lr", "alpha": "--alpha"}
-    >>> in_options("cosine: 'min_lr' must be <= lr = 0.1, got 0.2.", names)
-    '--min-lr must be <= lr = 0.1, got 0.2.'
-    >>> print(in_options("schedule: 'alpha' must be left out for kind 'cosine', got 2.0. Its settings: min_lr.", names))
-    --alpha must be left out for kind 'cosine', got 2.0. Its settings: --min-lr.
+    >>> from eigencurve._check import Arg, ArgumentValueError
+    >>> error = ArgumentValueError("wsd", "decay_steps", ("<= ", Arg("total_steps"), " = 5"), 9)
+    >>> in_options(error, {"decay_steps": "--set decay_steps", "steps": "--steps"})
+    '--set decay_steps must be <= --steps = 5, got 9.'
     """
-    found = ARGUMENT.match(message)
-    if found is None or found[1] not in names:
-        return message
-    head = f"{names[found[1]]} must be "
-    # Arguments of several words, and the arguments in a list of them, cannot be mistaken for ordinary words.
-    rest = re.sub(r"'?\b(\w+_\w+)\b'?(?!=)", lambda m: names.get(m[1], m[0]), message[found.end() :])
-    start, listed, settings = rest.partition("Its settings: ")
-    settings = re.sub(r"(?<![-\w])\w+", lambda m: names.get(m[0], m[0]), settings)
-    return head + start.replace(", got None.", ".") + listed + settings
+    from eigencurve._check import ArgumentError, ArgumentWarning, quoted, spelled  # imports NumPy
+
+    set_by = {**SET_BY, **(SET_BY_IN_LOGS if getattr(error, "function", "") == "load_run" else {})}
+
+    def option_of(argument: str) -> str:
+        return options.get(set_by.get(argument, argument)) or options.get(argument) or quoted(argument)
+
+    text = str(error)
+    if isinstance(error, ArgumentWarning):
+        text = spelled(error.words, option_of)
+    elif isinstance(error, ArgumentError) and option_of(error.argument) != quoted(error.argument):
+        text = error.sentence(option_of, show_none=False)
+    return " ".join(text.split())
 
 
-def print_error(error: Exception) -> int:
+def print_error(error: Exception, options: Mapping[str, str]) -> int:
     """Print ``error`` in one line on standard error, and return the exit code."""
     if hasattr(error, "format_message"):  # raised by the parser
         context = getattr(error, "ctx", None)
         where = f" See '{context.command_path} --help'." if context is not None else ""
-        message = _one_line(error.format_message())
+        message = " ".join(error.format_message().split())
         typer.echo(f"error: {message}{'' if message[-1:] in '.?!' else '.'}{where}", err=True)
         return WRONG_USE
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         typer.echo(f"error: {os.fsdecode(error.filename)}: no such file or folder", err=True)
         return FAILURE
-    known = isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError)
-    text = str(error) if known and str(error) else f"{type(error).__name__}: {error} (pass --debug for the traceback)"
-    typer.echo(f"error: {_one_line(text)}", err=True)
+    is_explained = isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError) and str(error)
+    text = in_options(error, options)
+    if not is_explained:
+        text = f"{' '.join(f'{type(error).__name__}: {error}'.split())} (pass --debug for the traceback)"
+    typer.echo(f"error: {text}", err=True)
     return WRONG_USE if isinstance(error, ValueError | TypeError) else FAILURE
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

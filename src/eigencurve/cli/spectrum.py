@@ -11,7 +11,7 @@ import typer
 from eigencurve.cli import options
 from eigencurve.cli.output import require_writable, show_json, show_table, warn, write
 from eigencurve.cli.shell import new_app
-from eigencurve.cli.sources import required_subject, subject_of
+from eigencurve.cli.sources import SpectrumOptions, subject_of
 from eigencurve.planning.doubts import doubts, exponent_doubt
 from eigencurve.planning.exports import FIGURE_SUFFIXES
 from eigencurve.planning.limits import rate_limit
@@ -39,11 +39,9 @@ def spectrum() -> None:
 
 
 @app.command()
+@options.with_groups
 def show(
-    spectrum: options.SpectrumWord = None,
-    power_law: options.PowerLawExponent = None,
-    kappa: options.Kappa = None,
-    weight_decay: options.WeightDecay = None,
+    source: SpectrumOptions,
     as_json: options.AsJson = False,
 ) -> None:
     """Describe a spectrum: its range, the share of each octave, its power law.
@@ -54,18 +52,16 @@ def show(
       eigencurve spectrum show resnet20_cifar10 --json
       cat published.txt | eigencurve spectrum show - --weight-decay 5e-4
     """
-    show_subject(required_subject(spectrum, power_law, kappa, weight_decay), as_json)
+    show_subject(source.required, as_json)
 
 
 @app.command()
+@options.with_groups
 def plot(
-    spectrum: options.SpectrumWord = None,
+    source: SpectrumOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="File to write (.png, .svg or .pdf).")] = Path(
         "spectrum.png"
     ),
-    power_law: options.PowerLawExponent = None,
-    kappa: options.Kappa = None,
-    weight_decay: options.WeightDecay = None,
     title: Annotated[str | None, typer.Option(help="Title of the figure. Default: the name of the spectrum.")] = None,
     force: options.Force = False,
 ) -> None:
@@ -77,7 +73,7 @@ def plot(
       eigencurve spectrum plot resnet20_cifar10 -o figure.pdf --title "ResNet-20"
     """
     require_writable([output], FIGURE_SUFFIXES, force)
-    subject = required_subject(spectrum, power_law, kappa, weight_decay)
+    subject = source.required
     from eigencurve.figures.canvas import figure_bytes  # imports matplotlib, which only figures need
     from eigencurve.figures.spectra import octave_figure
 

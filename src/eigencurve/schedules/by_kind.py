@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eigencurve import _check
+from eigencurve._check import Arg
 from eigencurve.schedules import classic, decays, practical
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import warmup
@@ -59,8 +60,9 @@ def schedule_of_kind(
     rise = _check.whole("schedule", "warmup_steps", warmup_steps, minimum=0)
     total = _check.whole("schedule", "total_steps", total_steps, minimum=1)
     if rise >= total:
-        _check.refuse("schedule", "warmup_steps", f"< total_steps = {total}", rise)
-    arguments = {"total_steps": total - rise, "lr": lr, **_checked(kind, settings)}
+        _check.refuse("schedule", "warmup_steps", ("< ", Arg("total_steps"), f" = {total}"), rise)
+    require_settings(kind, settings)
+    arguments = {"total_steps": total - rise, "lr": lr, **settings}
     if kind == "eigencurve":
         if spectrum is None:
             remedy = "Measure one, take one from the zoo, assume a power law, or choose another kind."
@@ -76,6 +78,24 @@ def settings_of(kind: str) -> dict[str, bool]:
     return {p.name: p.default is p.empty for p in parameters if p.name not in COMMON}
 
 
+def require_settings(kind: str, settings: Mapping[str, Any]) -> None:
+    """Refuse settings that a kind does not have, and the lack of a required one.
+
+    Raises:
+        ValueError: ``kind`` or a name in ``settings`` is unknown, or a required setting is missing.
+    """
+    _check.choice("schedule", "kind", kind, tuple(FACTORIES))
+    own = settings_of(kind)
+    for name, value in settings.items():
+        if name not in own:
+            listed = [part for setting in own for part in (", ", Arg(setting))][1:] or ["none"]
+            remedy = ("Its settings: ", *listed, ".")
+            _check.refuse("schedule", name, f"left out for kind {kind!r}", value, remedy)
+    for name, needed in own.items():
+        if needed and name not in settings:
+            _check.refuse("schedule", name, f"given for kind {kind!r}", None)
+
+
 def own_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of ``settings`` that a schedule of this kind takes; a value of None counts as not given.
 
@@ -83,8 +103,8 @@ def own_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     {'alpha': 2.0}
     """
     _check.choice("schedule", "kind", kind, tuple(FACTORIES))
-    known = settings_of(kind)
-    return {name: value for name, value in settings.items() if name in known and value is not None}
+    own = settings_of(kind)
+    return {name: value for name, value in settings.items() if name in own and value is not None}
 
 
 def usual_settings(kind: str, lr: float) -> dict[str, Any]:
@@ -100,15 +120,3 @@ def usual_settings(kind: str, lr: float) -> dict[str, Any]:
         "inverse_time": {"min_lr": lr / 100},
     }
     return usual.get(kind, {})
-
-
-def _checked(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
-    known = settings_of(kind)
-    for name in settings:
-        if name not in known:
-            options = ", ".join(known) or "none"
-            _check.refuse("schedule", name, f"left out for kind {kind!r}", settings[name], f"Its settings: {options}.")
-    for name, needed in known.items():
-        if needed and name not in settings:
-            _check.refuse("schedule", name, f"given for kind {kind!r}", None)
-    return settings

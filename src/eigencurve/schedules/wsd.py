@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from eigencurve import _check
+from eigencurve._check import Arg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import join, warmup
@@ -54,14 +55,16 @@ def wsd(
     """
     total = whole_steps("wsd", "total_steps", total_steps, minimum=1)
     if decay_steps is not None and decay is not None:
-        _check.refuse("wsd", "decay", "left out if 'decay_steps' is given", decay, "Pass one of the two.")
+        limit = ("left out if ", Arg("decay_steps"), " is given")
+        _check.refuse("wsd", "decay", limit, decay, "Pass one of the two.")
     fall = (
         _share("wsd", decay, total) if decay_steps is None else whole_steps("wsd", "decay_steps", decay_steps, 1, total)
     )
     rise = whole_steps("wsd", "warmup_steps", warmup_steps, 0, total)
     if fall + rise > total:
-        remedy = f"'total_steps' includes the warmup and the decay, so the decay can have at most {total - rise} steps."
-        _check.refuse("wsd", "decay_steps", f"<= total_steps - warmup_steps = {total - rise}", fall, remedy)
+        most = ("<= ", Arg("total_steps"), " - ", Arg("warmup_steps"), f" = {total - rise}")
+        remedy = (Arg("total_steps"), f" includes the warmup and the decay: at most {total - rise} steps are left.")
+        _check.refuse("wsd", "decay_steps", most, fall, remedy)
     parts = _cycle("wsd", total - rise, fall, lr, min_lr, tail)
     body = join(parts) if len(parts) > 1 else parts[0]
     return warmup(body, rise) if rise else body
