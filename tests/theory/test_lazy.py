@@ -2,10 +2,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
-import eigencurve as ec
-
 
 def modules_after(code):
     script = f"import json, sys; {code}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
@@ -16,9 +12,3 @@ def modules_after(code):
 def test_the_compiler_is_loaded_with_the_theory_and_not_before():
     assert "numba" not in modules_after("import eigencurve; dir(eigencurve); eigencurve.piecewise")
     assert "numba" in modules_after("from eigencurve import NoisyQuadratic")
-
-
-def test_lazy_names_are_listed_and_others_refused():
-    assert {"NoisyQuadratic", "DivergenceError", "cosine", "__version__"} <= set(dir(ec))
-    with pytest.raises(AttributeError, match="module 'eigencurve' has no attribute 'NoisyCubic'"):
-        ec.NoisyCubic  # noqa: B018

@@ -12,10 +12,10 @@ from eigencurve._arrays import Array, IntArray
 from eigencurve.planning.labels import BEST
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.sampling import peak_rate
-from eigencurve.theory.blocks import Blocks, block_curve, blocks_of
+from eigencurve.theory.blocks import block_curve, blocks_of
 from eigencurve.theory.certificate import certificates
 from eigencurve.theory.evaluators import BlockEvaluator
-from eigencurve.theory.nodes import Nodes, compress
+from eigencurve.theory.nodes import compress
 from eigencurve.theory.quadratic import NoisyQuadratic
 from eigencurve.theory.tuning import best_scale
 
@@ -101,7 +101,7 @@ def loss_view(
     for num_cells, tolerance in RESOLUTIONS:
         few = compress(nodes, num_cells)
         fine = {
-            name: _curve(few, blocks_of(schedule, marks, tolerance, stiffness, nodes.inertia).scaled(scales[name]))
+            name: block_curve(few, blocks_of(schedule, marks, tolerance, stiffness, nodes.inertia).scaled(scales[name]))
             for name, schedule in schedules.items()
         }
         error = _difference(coarse, fine)
@@ -127,12 +127,6 @@ def _scale(scale: str, evaluator: BlockEvaluator, schedule: Schedule, max_lr: fl
     if scale == "theory":
         return max_lr / 2 / peak_rate(schedule)
     return best_scale(evaluator, schedule, max_lr)
-
-
-def _curve(nodes: Nodes, blocks: Blocks) -> Array:
-    """Bias and variance at the marks, one row each."""
-    curve = block_curve(nodes, blocks)
-    return np.stack((curve.bias, curve.variance))
 
 
 def _difference(coarse: Mapping[str, Array], fine: Mapping[str, Array]) -> float:

@@ -10,10 +10,8 @@ import numpy as np
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.sampling import turning_points
-from eigencurve.theory.kernels import advance_blocks, block_loss_and_gradient
-from eigencurve.theory.momentum_kernels import advance_momentum_blocks, momentum_block_loss_and_gradient
 from eigencurve.theory.nodes import Nodes
-from eigencurve.theory.recursion import initial_state, within_growth_limit
+from eigencurve.theory.recursion import advance, within_growth_limit
 
 # Largest relative change of the rate within a block.
 TOLERANCE = 0.02
@@ -49,20 +47,6 @@ class Blocks:
         return replace(self, rates=self.rates * factor, rises=self.rises * factor, peak=self.peak * factor)
 
 
-@dataclass(frozen=True, eq=False)
-class BlockCurve:
-    """The expected loss after each of ``marks`` steps, split into bias and variance; infinite once it diverges."""
-
-    marks: IntArray
-    bias: Array
-    variance: Array
-
-    @property
-    def loss(self) -> Array:
-        """The sum of bias and variance at each mark."""
-        return self.bias + self.variance
-
-
 def blocks_of(
     schedule: Schedule,
     marks: IntArray,
@@ -93,44 +77,33 @@ def blocks_of(
     return Blocks(stop - start, mean, last - first, marks, ends, float(np.maximum(first, last).max()))
 
 
-def block_curve(nodes: Nodes, blocks: Blocks) -> BlockCurve:
-    """The expected loss at the marks of ``blocks``.
+def block_curve(nodes: Nodes, blocks: Blocks) -> Array:
+    """The expected loss at the marks of ``blocks``: a row of biases and a row of variances, infinite after divergence.
 
     It is exact if the schedule consists of constant pieces. Otherwise the error falls with the square of the tolerance.
     :meth:`NoisyQuadratic.loss_curve` is always exact, but its cost is T times the number of nodes.
     """
-    bias, variance = initial_state(nodes)
+    bias, variance = nodes.state_of(nodes.error), nodes.state_of(0.0)
     parts, done = np.full((2, len(blocks.marks)), math.inf), 0
     for i, end in enumerate(blocks.ends.tolist()):
-        _advance(nodes, bias, variance, blocks, slice(done, end))
+        advance(nodes, bias, variance, blocks.counts[done:end], blocks.rates[done:end], blocks.rises[done:end])
         done = end
         if not within_growth_limit(nodes, bias[0], variance[0]).all():
             break
         parts[:, i] = 0.5 * (nodes.weights @ bias[0]), 0.5 * (nodes.weights @ variance[0])
-    return BlockCurve(blocks.marks, parts[0], parts[1])
+    return parts
 
 
 def block_loss(nodes: Nodes, blocks: Blocks) -> float:
     """The expected loss at the last mark, or infinity if it diverges."""
-    return float(block_curve(nodes, blocks).loss[-1])
+    return float(block_curve(nodes, blocks)[:, -1].sum())
 
 
 def block_loss_gradient(nodes: Nodes, counts: IntArray, rates: Array) -> tuple[float, Array]:
     """The expected loss after blocks of ``counts`` steps at constant ``rates``, and its derivative in every rate."""
-    gradient, rates = np.empty(len(rates)), np.array(rates)
-    if nodes.momentum:
-        law = (nodes.momentum, nodes.nesterov)
-        return momentum_block_loss_and_gradient(*nodes.arrays(), *law, counts, rates, gradient), gradient
-    return block_loss_and_gradient(*nodes.arrays(), nodes.noise_power, counts, rates, gradient), gradient
-
-
-def _advance(nodes: Nodes, bias: Array, variance: Array, blocks: Blocks, part: slice) -> None:
-    lam, _, _, noise = nodes.arrays()
-    counts, rates, rises = blocks.counts[part], blocks.rates[part], blocks.rises[part]
-    if nodes.momentum:
-        advance_momentum_blocks(lam, noise, nodes.momentum, nodes.nesterov, bias, variance, counts, rates, rises)
-    else:
-        advance_blocks(lam, noise, nodes.noise_power, bias[0], variance[0], counts, rates, rises)
+    gradient = np.empty(len(rates))
+    loss = nodes.kernels.block_loss_and_gradient(nodes.problem(), counts, np.array(rates), gradient)
+    return loss, gradient
 
 
 def _halved(

@@ -7,8 +7,9 @@ is the velocity divided by :math:`\sqrt\lambda`. With :math:`x = \eta\lambda` an
           u \leftarrow u - x\,(u - \xi + mz) \;\text{(Nesterov, with the new z)}
 
 In terms of the old z, both are :math:`u \leftarrow u - x\,(pz + q(u-\xi))` with p = m, q = 1 for heavy ball and
-p = m², q = 1 + m for Nesterov. The rows of a state are the three moments. See :mod:`eigencurve.theory.kernels` for the
-arrays to pass. Numba's cache does not see changes in other files, so no kernel of another file is called here.
+p = m², q = 1 + m for Nesterov.
+
+The kernels have the names and arguments of :mod:`eigencurve.theory.kernels`. The rows of a state are the three moments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from typing import TypeAlias
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
-from eigencurve.theory.kernels import SMALLEST, SMALLEST_LAG, compiled
+from eigencurve.theory.kernels import SMALLEST, SMALLEST_LAG, Problem, compiled
+
+# Rows of a state.
+NUM_MOMENTS = 3
 
 Moments: TypeAlias = tuple[float, float, float]
 Matrix: TypeAlias = tuple[float, float, float, float]
@@ -28,6 +32,26 @@ Matrix: TypeAlias = tuple[float, float, float, float]
 def direction(momentum: float, nesterov: bool) -> tuple[float, float]:
     """The weights p of the velocity and q of the gradient in a step."""
     return (momentum * momentum, 1 + momentum) if nesterov else (momentum, 1.0)
+
+
+@compiled(fast=True)
+def moments_of(state: Array, j: int) -> Moments:
+    """Column j of a state: the moments of eigenvalue j, or the derivatives in them."""
+    return state[0, j], state[1, j], state[2, j]
+
+
+@compiled(fast=True)
+def store(state: Array, j: int, moments: Moments) -> None:
+    """Set column j of a state."""
+    state[0, j], state[1, j], state[2, j] = moments
+
+
+@compiled(fast=True)
+def flushed(moments: Moments) -> Moments:
+    """``moments``, or zeros if they are subnormal."""
+    a, b, c = moments
+    small = a + c < SMALLEST
+    return (0.0 if small else a), (0.0 if small else b), (0.0 if small else c)
 
 
 @compiled(fast=True)
@@ -134,9 +158,7 @@ def stationary_slope(x: float, m: float, nesterov: bool) -> Moments:
 
 
 @compiled(fast=True)
-def equal_steps_with_momentum(
-    x: float, count: int, m: float, p: float, q: float, delta: Moments
-) -> tuple[Matrix, Moments, Moments]:
+def equal_steps(x: float, count: int, m: float, p: float, q: float, delta: Moments) -> tuple[Matrix, Moments, Moments]:
     r"""The effect of n equal steps: :math:`A^n`, and the sums :math:`\sum_{i<n} A^iQA^{i\top}` for Q and for ``delta``.
 
     Q is the covariance of one step's noise, divided by σ². Powers and sums are doubled from the highest bit of n
@@ -166,7 +188,7 @@ def equal_steps_with_momentum(
 
 @compiled(fast=True)
 def equal_steps_slope(x: float, count: int, m: float, p: float, q: float) -> tuple[Matrix, Moments, Matrix, Moments]:
-    """The power and the sum for Q of :func:`equal_steps_with_momentum`, and the derivatives of both in x."""
+    """The power and the sum for Q of :func:`equal_steps`, and the derivatives of both in x."""
     one, one_slope = step_matrix(x, m, p, q), (-q, -p, 0.0, 0.0)
     first, first_slope = (q * q * x * x, -q * x, 1.0), (2 * q * q * x, -q, 0.0)
     power, added, power_slope, added_slope = one, first, one_slope, first_slope
@@ -186,94 +208,7 @@ def equal_steps_slope(x: float, count: int, m: float, p: float, q: float) -> tup
 
 
 @compiled(fast=False)
-def advance_momentum(
-    lam: Array, noise: Array, momentum: float, nesterov: bool, bias: Array, variance: Array, rates: Array
-) -> None:
-    """Take the bias and variance parts of every eigenvalue's moments through the steps of ``rates``, in place."""
-    p, q = direction(momentum, nesterov)
-    for eta in rates:
-        for j in range(len(lam)):
-            x = eta * lam[j]
-            a, b, c = next_moments((bias[0, j], bias[1, j], bias[2, j]), x, momentum, p, q, 0.0)
-            small = a + c < SMALLEST
-            bias[0, j] = 0.0 if small else a
-            bias[1, j] = 0.0 if small else b
-            bias[2, j] = 0.0 if small else c
-            moments = next_moments((variance[0, j], variance[1, j], variance[2, j]), x, momentum, p, q, noise[j])
-            variance[0, j], variance[1, j], variance[2, j] = moments
-
-
-@compiled(fast=True)
-def momentum_loss_and_gradient(
-    lam: Array,
-    weights: Array,
-    error: Array,
-    noise: Array,
-    momentum: float,
-    nesterov: bool,
-    rates: Array,
-    gradient: Array,
-) -> float:
-    r"""The loss ½ Σ w_j E[u_j²] after all steps; its derivative in every rate is written into ``gradient``.
-
-    The adjoint of the three moments is :math:`(w_j/2, 0, 0)` at the end and runs backwards through the transposed
-    recursion. The moments are stored every √T steps and recomputed in between, so memory grows as √T.
-    """
-    p, q = direction(momentum, nesterov)
-    steps, nodes, m = len(rates), len(lam), momentum
-    length = int(np.ceil(np.sqrt(steps)))
-    segments = (steps + length - 1) // length
-    # The moments of eigenvalue j are entries 3j to 3j+2. In separate rows the compiler would not vectorise the loops.
-    marks, trail = np.empty((segments, 3 * nodes)), np.empty((length, 3 * nodes))
-    state, adjoint = np.zeros(3 * nodes), np.zeros(3 * nodes)
-    state[::3], adjoint[::3] = error, 0.5 * weights
-    for t in range(steps):
-        if t % length == 0:
-            marks[t // length] = state
-        eta = rates[t]
-        for j in range(nodes):
-            a, b, c = state[3 * j], state[3 * j + 1], state[3 * j + 2]
-            a, b, c = next_moments((a, b, c), eta * lam[j], m, p, q, noise[j])
-            state[3 * j], state[3 * j + 1], state[3 * j + 2] = a, b, c
-    loss = np.sum(adjoint * state)
-    for segment in range(segments - 1, -1, -1):
-        first, last = segment * length, min(steps, (segment + 1) * length)
-        trail[0] = marks[segment]
-        for t in range(first, last - 1):
-            now, after, eta = trail[t - first], trail[t - first + 1], rates[t]
-            for j in range(nodes):
-                a, b, c = now[3 * j], now[3 * j + 1], now[3 * j + 2]
-                a, b, c = next_moments((a, b, c), eta * lam[j], m, p, q, noise[j])
-                after[3 * j], after[3 * j + 1], after[3 * j + 2] = a, b, c
-        for t in range(last - 1, first - 1, -1):
-            now, eta, total = trail[t - first], rates[t], 0.0
-            for j in range(nodes):
-                x = eta * lam[j]
-                s = step_matrix(x, m, p, q)
-                a, b, _ = transport_slope(s, (-q, -p, 0.0, 0.0), (now[3 * j], now[3 * j + 1], now[3 * j + 2]))
-                u, v, w = adjoint[3 * j], adjoint[3 * j + 1], adjoint[3 * j + 2]
-                total += lam[j] * (u * (a + 2 * q * q * x * noise[j]) + v * (b - q * noise[j]))
-                u, v, w = pulled_back(s, (u, v, w))
-                small = u + w < SMALLEST
-                adjoint[3 * j] = 0.0 if small else u
-                adjoint[3 * j + 1] = 0.0 if small else v
-                adjoint[3 * j + 2] = 0.0 if small else w
-            gradient[t] = total
-    return float(loss)
-
-
-@compiled(fast=True)
-def advance_momentum_blocks(
-    lam: Array,
-    noise: Array,
-    momentum: float,
-    nesterov: bool,
-    bias: Array,
-    variance: Array,
-    counts: IntArray,
-    rates: Array,
-    rises: Array,
-) -> None:
+def advance(problem: Problem, bias: Array, variance: Array, counts: IntArray, rates: Array, rises: Array) -> None:
     r"""Take the bias and variance parts of every eigenvalue's moments through blocks of steps, in place.
 
     .. math:: V \leftarrow A^n V A^{n\top} + \sigma^2\Bigl[\sum_{i<n} A^iQA^{i\top} + \tfrac{n-1}2(\Delta +
@@ -282,125 +217,118 @@ def advance_momentum_blocks(
     for a block of n steps with the matrix A and the noise covariance σ²Q of one step at the block's mean rate. The
     stationary covariance of a constant rate (divided by σ²) rises by Δ per step. This follows from
     :math:`V_{t+1} - \sigma^2 G_t = A(V_t - \sigma^2 G_t)A^\top`, which is exact. It neglects the change of A and Δ
-    within a block. See :func:`eigencurve.theory.kernels.advance_blocks` for the arguments.
+    within a block. See :func:`eigencurve.theory.kernels.advance` for the arguments.
     """
-    p, q = direction(momentum, nesterov)
-    m, limit = momentum, 2 * (1 + momentum) / (1 + 2 * momentum if nesterov else 1.0)
+    lam, noise, m, nesterov = problem.lam, problem.noise, problem.momentum, problem.nesterov
+    p, q = direction(m, nesterov)
+    limit = 2 * (1 + m) / (1 + 2 * m if nesterov else 1.0)
     for block in range(len(counts)):
         n, eta = counts[block], rates[block]
-        slope = rises[block] / max(n - 1, 1)
+        if n == 1:
+            for j in range(len(lam)):
+                x = eta * lam[j]
+                store(bias, j, flushed(next_moments(moments_of(bias, j), x, m, p, q, 0.0)))
+                store(variance, j, next_moments(moments_of(variance, j), x, m, p, q, noise[j]))
+            continue
+        slope = rises[block] / (n - 1)
         for j in range(len(lam)):
             x, delta = eta * lam[j], (0.0, 0.0, 0.0)
             if slope != 0 and n * abs(x * (limit - x)) > SMALLEST_LAG:
                 delta = times(lam[j] * slope, stationary_slope(x, m, nesterov))
-            power, added, lagged = equal_steps_with_momentum(x, n, m, p, q, delta)
+            power, added, lagged = equal_steps(x, n, m, p, q, delta)
             # the sum of the lags begins at i = 1, and that of the doubling at 0
             ends = times(0.5 * (n - 1), plus(delta, transported(power, delta)))
             added = plus(added, plus(ends, plus(delta, times(-1.0, lagged))))
-            a, b, c = transported(power, (bias[0, j], bias[1, j], bias[2, j]))
-            small = a + c < SMALLEST
-            bias[0, j] = 0.0 if small else a
-            bias[1, j] = 0.0 if small else b
-            bias[2, j] = 0.0 if small else c
-            moved = transported(power, (variance[0, j], variance[1, j], variance[2, j]))
-            variance[0, j], variance[1, j], variance[2, j] = plus(moved, times(noise[j], added))
+            store(bias, j, flushed(transported(power, moments_of(bias, j))))
+            store(variance, j, plus(transported(power, moments_of(variance, j)), times(noise[j], added)))
 
 
 @compiled(fast=True)
-def momentum_block_loss_and_gradient(
-    lam: Array,
-    weights: Array,
-    error: Array,
-    noise: Array,
-    momentum: float,
-    nesterov: bool,
-    counts: IntArray,
-    rates: Array,
-    gradient: Array,
-) -> float:
-    r"""Like :func:`momentum_loss_and_gradient`, for blocks of steps with one rate each.
+def follow(problem: Problem, trail: Array, rates: Array) -> None:
+    """Take the moments in row 0 of ``trail`` through single steps; row t gets the moments after t steps."""
+    lam, noise, m = problem.lam, problem.noise, problem.momentum
+    p, q = direction(m, problem.nesterov)
+    for t in range(len(rates)):
+        now, after, eta = trail[t], trail[t + 1], rates[t]
+        for j in range(len(lam)):
+            store(after, j, next_moments(moments_of(now, j), eta * lam[j], m, p, q, noise[j]))
+
+
+@compiled(fast=True)
+def pull_back(problem: Problem, trail: Array, adjoint: Array, rates: Array, gradient: Array) -> None:
+    """Take the derivatives of the loss in the moments back through single steps, and get those in the rates."""
+    lam, noise, m = problem.lam, problem.noise, problem.momentum
+    p, q = direction(m, problem.nesterov)
+    for t in range(len(rates) - 1, -1, -1):
+        before, eta, total = trail[t], rates[t], 0.0
+        for j in range(len(lam)):
+            x = eta * lam[j]
+            a, b, _ = transport_slope(step_matrix(x, m, p, q), (-q, -p, 0.0, 0.0), moments_of(before, j))
+            total += lam[j] * (adjoint[0, j] * (a + 2 * q * q * x * noise[j]) + adjoint[1, j] * (b - q * noise[j]))
+        for j in range(len(lam)):  # a loop of its own: together with the sum it would not be vectorised
+            store(adjoint, j, flushed(pulled_back(step_matrix(eta * lam[j], m, p, q), moments_of(adjoint, j))))
+        gradient[t] = total
+
+
+@compiled(fast=True)
+def block_loss_and_gradient(problem: Problem, counts: IntArray, rates: Array, gradient: Array) -> float:
+    r"""The loss ½ Σ w_j E[u_j²] after blocks of steps with one rate each; ``gradient`` gets its derivatives.
 
     A block maps the moments V to :math:`A^nVA^{n\top} + \sigma^2V_n`. Its derivative in the rate is computed on the
     way forward, together with the power and the sum (:func:`equal_steps_slope`); the adjoint runs backwards through
     the powers.
     """
-    p, q = direction(momentum, nesterov)
-    blocks, nodes, m = len(counts), len(lam), momentum
-    powers, slopes = np.empty((blocks, nodes, 4)), np.empty((blocks, nodes, 3))
-    state = np.zeros((nodes, 3))
-    state[:, 0] = error
-    for block in range(blocks):
-        n, eta = counts[block], rates[block]
-        for j in range(nodes):
-            power, added, power_slope, added_slope = equal_steps_slope(eta * lam[j], n, m, p, q)
-            moments = (state[j, 0], state[j, 1], state[j, 2])
+    lam, noise, m = problem.lam, problem.noise, problem.momentum
+    p, q = direction(m, problem.nesterov)
+    powers, slopes = np.empty((len(counts), len(lam), 4)), np.empty((len(counts), 3, len(lam)))
+    state, adjoint = np.zeros((3, len(lam))), np.zeros((3, len(lam)))
+    state[0], adjoint[0] = problem.error, 0.5 * problem.weights
+    for block in range(len(counts)):
+        for j in range(len(lam)):
+            power, added, power_slope, added_slope = equal_steps_slope(rates[block] * lam[j], counts[block], m, p, q)
+            moments = moments_of(state, j)
             slope = plus(transport_slope(power, power_slope, moments), times(noise[j], added_slope))
-            moments = plus(transported(power, moments), times(noise[j], added))
+            store(slopes[block], j, times(lam[j], slope))
+            store(state, j, plus(transported(power, moments), times(noise[j], added)))
             for i in range(4):
                 powers[block, j, i] = power[i]
-            for i in range(3):
-                slopes[block, j, i] = slope[i]
-                state[j, i] = moments[i]
-    loss = 0.5 * np.sum(weights * state[:, 0])
-    adjoint = np.zeros((nodes, 3))
-    adjoint[:, 0] = 0.5 * weights
-    for block in range(blocks - 1, -1, -1):
-        total = 0.0
-        for j in range(nodes):
-            for i in range(3):
-                total += lam[j] * adjoint[j, i] * slopes[block, j, i]
-            s = (powers[block, j, 0], powers[block, j, 1], powers[block, j, 2], powers[block, j, 3])
-            back = pulled_back(s, (adjoint[j, 0], adjoint[j, 1], adjoint[j, 2]))
-            small = back[0] + back[2] < SMALLEST
-            for i in range(3):
-                adjoint[j, i] = 0.0 if small else back[i]
-        gradient[block] = total
+    loss = np.sum(adjoint * state)
+    for block in range(len(counts) - 1, -1, -1):
+        gradient[block] = np.sum(adjoint * slopes[block])
+        for j in range(len(lam)):
+            s = powers[block, j]
+            store(adjoint, j, flushed(pulled_back((s[0], s[1], s[2], s[3]), moments_of(adjoint, j))))
     return float(loss)
 
 
 @compiled(fast=True)
-def lower_momentum_by_steps(
-    lam: Array,
-    weights: Array,
-    error: Array,
-    noise: Array,
-    momentum: float,
-    nesterov: bool,
-    largest: float,
-    rates: Array,
-    tolerance: float,
-    num_sweeps: int,
-) -> float:
-    r"""Like :func:`~eigencurve.theory.kernels.lower_by_steps`, with momentum; the loss is again convex in each rate.
+def lower_by_steps(problem: Problem, largest: float, rates: Array, tolerance: float, num_sweeps: int) -> float:
+    r"""Like :func:`eigencurve.theory.kernels.lower_by_steps`, with momentum; the loss is again convex in each rate.
 
     The u at the end is :math:`r_0u+r_1z` plus the noise of later steps. With :math:`d = pz + q(u-\xi)` and the new
     velocity :math:`z'`, a step gives :math:`r_0u + r_1z' - xr_0d`, and the loss is least at
 
     .. math:: \eta = \frac{\sum_j w_j\lambda_jr_0(r_0E[ud] + r_1E[z'd])}{\sum_j w_j\lambda_j^2r_0^2E[d^2]}
     """
-    p, q = direction(momentum, nesterov)
-    steps, nodes, m = len(rates), len(lam), momentum
-    trail, first, second = np.empty((steps + 1, 3, nodes)), np.empty(nodes), np.empty(nodes)
-    loss = np.inf
+    lam, weights, error, noise, m = problem.lam, problem.weights, problem.error, problem.noise, problem.momentum
+    p, q = direction(m, problem.nesterov)
+    trail = np.zeros((len(rates) + 1, 3, len(lam)))
+    first, second, loss = np.empty(len(lam)), np.empty(len(lam)), np.inf
     for _ in range(num_sweeps):
         before = loss
-        trail[0], trail[0, 0] = 0.0, error
-        for t in range(steps):
-            now, after, eta = trail[t], trail[t + 1], rates[t]
-            for j in range(nodes):
-                a, b, c = next_moments((now[0, j], now[1, j], now[2, j]), eta * lam[j], m, p, q, noise[j])
-                after[0, j], after[1, j], after[2, j] = a, b, c
+        trail[0, 0] = error
+        follow(problem, trail, rates)
         first[:], second[:], loss = 1.0, 0.0, 0.0
-        for t in range(steps - 1, -1, -1):
-            now, top, bottom = trail[t], 0.0, 0.0
-            for j in range(nodes):
-                a, b, c, r = now[0, j], now[1, j], now[2, j], first[j]
+        for t in range(len(rates) - 1, -1, -1):
+            top, bottom = 0.0, 0.0
+            for j in range(len(lam)):
+                (a, b, c), r = moments_of(trail[t], j), first[j]
                 ahead = r * (p * b + q * a) + second[j] * (p * m * c + (p + q * m) * b + q * (a + noise[j]))
                 top += weights[j] * lam[j] * r * ahead
                 bottom += weights[j] * (lam[j] * r) ** 2 * (p * p * c + 2 * p * q * b + q * q * (a + noise[j]))
             eta = largest if top >= largest * bottom else max(top / bottom, 0.0)
             rates[t] = eta
-            for j in range(nodes):
+            for j in range(len(lam)):
                 x, r, s = eta * lam[j], first[j], second[j]
                 loss += 0.5 * weights[j] * noise[j] * (q * x * r - s) ** 2
                 first[j], second[j] = row_times(step_matrix(x, m, p, q), r, s)
@@ -411,22 +339,20 @@ def lower_momentum_by_steps(
 
 
 @compiled(fast=True)
-def loss_by_squares(
-    lam: Array, weights: Array, error: Array, noise: Array, momentum: float, nesterov: bool, rates: Array
-) -> float:
+def loss_by_squares(problem: Problem, rates: Array) -> float:
     r"""The loss as a sum of squares, in which nothing cancels: the bias, and what the noise of each step contributes.
 
     .. math:: \tfrac12\sum_j w_j\Bigl(e_jr_0^2 + \sigma_j^2\sum_t(qx\,r_0-r_1)_t^2\Bigr)
 
     where the row :math:`(r_0, r_1)` maps (u, z) to the u at the end: (1, 0) times the matrices of the later steps.
     """
-    p, q = direction(momentum, nesterov)
+    p, q = direction(problem.momentum, problem.nesterov)
     loss = 0.0
-    for j in range(len(lam)):
+    for j in range(len(problem.lam)):
         r, s, noisy = 1.0, 0.0, 0.0
         for t in range(len(rates) - 1, -1, -1):
-            x = rates[t] * lam[j]
+            x = rates[t] * problem.lam[j]
             noisy += (q * x * r - s) ** 2
-            r, s = row_times(step_matrix(x, momentum, p, q), r, s)
-        loss += 0.5 * weights[j] * (error[j] * r * r + noise[j] * noisy)
+            r, s = row_times(step_matrix(x, problem.momentum, p, q), r, s)
+        loss += 0.5 * problem.weights[j] * (problem.error[j] * r * r + problem.noise[j] * noisy)
     return loss

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.spectrum.groups import EDGE_TOLERANCE, group, octave_index
 from eigencurve.spectrum.spectrum import Spectrum
+from eigencurve.theory import kernels, momentum_kernels
+from eigencurve.theory.kernels import Problem
 from eigencurve.theory.stability import largest_stable_rate
 
 # Two nodes per cell: about 128 in all.
@@ -53,18 +56,23 @@ class Nodes:
         """How far one gradient moves w in the long run, relative to plain SGD at the same fraction of the limit."""
         return 0.5 * self.stable_rate * float(self.lam[-1]) / (1 - self.momentum)
 
-    def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """Writable copies of λ, weights, initial errors and noise, as the compiled kernels expect them."""
-        return np.array(self.lam), np.array(self.weights), np.array(self.error), np.array(self.noise)
+    @property
+    def kernels(self) -> ModuleType:
+        """The compiled loops for these coordinates."""
+        return momentum_kernels if self.momentum else kernels
 
+    def problem(self, part: slice = slice(None)) -> Problem:
+        """The arguments of the compiled loops: writable copies of the arrays of some nodes."""
+        lam, weights, error, noise = (
+            values[part].copy() for values in (self.lam, self.weights, self.error, self.noise)
+        )
+        return Problem(lam, weights, error, noise, self.momentum, self.nesterov, self.noise_power)
 
-def nodes_of(
-    spectrum: Spectrum, noise: Array, error: Array, momentum: float, nesterov: bool = False, noise_power: float = 0.0
-) -> Nodes:
-    """The eigenvalues of ``spectrum`` with a positive share, with their noise and initial error."""
-    used = spectrum.weights > 0
-    lam, weights = spectrum.eigenvalues[used], spectrum.weights[used]
-    return Nodes(lam, weights, error[used], noise[used], momentum, nesterov, noise_power)
+    def state_of(self, errors: Array | float) -> Array:
+        """The state of the compiled loops that has these errors; with momentum, its other moments are 0."""
+        state = np.zeros((self.kernels.NUM_MOMENTS, len(self)))
+        state[0] = errors
+        return state
 
 
 def octave_of(spectrum: Spectrum, nodes: Nodes) -> tuple[IntArray, Array, IntArray]:

@@ -20,7 +20,7 @@ from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.evaluators import exact_evaluator
-from eigencurve.theory.nodes import Nodes, nodes_of, octave_of
+from eigencurve.theory.nodes import Nodes, octave_of
 from eigencurve.theory.optimal import Search, search
 from eigencurve.theory.recursion import (
     DivergenceError,
@@ -135,7 +135,9 @@ class NoisyQuadratic:
     @property
     def nodes(self) -> Nodes:
         """The coordinates with a positive share of the spectrum."""
-        return nodes_of(self.spectrum, self.noise, self.initial_error, *self._law)
+        used = self.spectrum.weights > 0
+        lam, weights = self.spectrum.eigenvalues[used], self.spectrum.weights[used]
+        return Nodes(lam, weights, self.initial_error[used], self.noise[used], *self._law)
 
     @property
     def stable_rate(self) -> float:

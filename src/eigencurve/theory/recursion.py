@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,8 +11,7 @@ from numpy.typing import NDArray
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.theory.kernels import advance, loss_and_gradient
-from eigencurve.theory.momentum_kernels import advance_momentum, momentum_loss_and_gradient
+from eigencurve.theory.kernels import SHORTEST_RUN
 from eigencurve.theory.nodes import Nodes
 from eigencurve.theory.stability import largest_stable_rate
 
@@ -120,12 +120,12 @@ def states(nodes: Nodes, schedule: Schedule, marks: IntArray) -> Iterator[tuple[
     Raises:
         DivergenceError: An error has grown by more than ``GROWTH_LIMIT``.
     """
-    bias, variance = initial_state(nodes)
+    bias, variance = nodes.state_of(nodes.error), nodes.state_of(0.0)
     done = 0
     for mark in marks.tolist():
         while done < mark:
             stop = min(mark, done + CHUNK)
-            _advance(nodes, bias, variance, np.array(schedule(np.arange(done, stop))))
+            _advance_steps(nodes, bias, variance, np.array(schedule(np.arange(done, stop))))
             done = stop
             _require_bounded(nodes, bias[0], variance[0], done)
         yield bias[0], variance[0]
@@ -133,19 +133,33 @@ def states(nodes: Nodes, schedule: Schedule, marks: IntArray) -> Iterator[tuple[
 
 def final_loss(nodes: Nodes, rates: Array) -> float:
     """The expected loss after the steps of ``rates``, or infinity if it diverges."""
-    bias, variance = initial_state(nodes)
-    _advance(nodes, bias, variance, rates)
+    bias, variance = nodes.state_of(nodes.error), nodes.state_of(0.0)
+    _advance_steps(nodes, bias, variance, rates)
     bounded = within_growth_limit(nodes, bias[0], variance[0]).all()
     return 0.5 * float(nodes.weights @ (bias[0] + variance[0])) if bounded else float("inf")
 
 
 def loss_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
-    """The expected loss after the steps of ``rates``, and its derivative in every rate."""
-    gradient, rates = np.empty(len(rates)), np.array(rates)
-    if nodes.momentum:
-        law = (nodes.momentum, nodes.nesterov)
-        return momentum_loss_and_gradient(*nodes.arrays(), *law, rates, gradient), gradient
-    return loss_and_gradient(*nodes.arrays(), nodes.noise_power, rates, gradient), gradient
+    """The expected loss after the steps of ``rates``, and its derivative in every rate.
+
+    The derivative is computed backwards from the last step. The errors before each step are stored every √T steps and
+    recomputed in between, so memory grows as √T.
+    """
+    rates, gradient, problem = np.array(rates), np.empty(len(rates)), nodes.problem()
+    length = math.isqrt(len(rates) - 1) + 1
+    parts = [slice(start, start + length) for start in range(0, len(rates), length)]
+    state, adjoint = nodes.state_of(nodes.error), nodes.state_of(0.5 * nodes.weights)
+    marks, trail = [], np.empty((length + 1, *state.shape))
+    for part in parts:
+        marks.append(state)
+        trail[0] = state
+        nodes.kernels.follow(problem, trail, rates[part])
+        state = trail[len(rates[part])].copy()
+    for part, mark in zip(reversed(parts), reversed(marks), strict=True):
+        trail[0] = mark
+        nodes.kernels.follow(problem, trail, rates[part])
+        nodes.kernels.pull_back(problem, trail, adjoint, rates[part], gradient[part])
+    return 0.5 * float(nodes.weights @ state[0]), gradient
 
 
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
@@ -183,21 +197,23 @@ def within_growth_limit(nodes: Nodes, bias: Array, variance: Array) -> NDArray[n
         return np.asarray(np.isfinite(error) & (error <= GROWTH_LIMIT * _size(nodes)))
 
 
-def initial_state(nodes: Nodes) -> tuple[Array, Array]:
-    """Bias and variance before the first step: one row, or with momentum the three of :func:`advance_momentum`."""
-    bias = np.zeros((3 if nodes.momentum else 1, len(nodes)))
-    bias[0] = nodes.error
-    return bias, np.zeros_like(bias)
-
-
-def _advance(nodes: Nodes, bias: Array, variance: Array, rates: Array) -> None:
-    lam, _, _, noise = nodes.arrays()
-    if nodes.momentum:
-        advance_momentum(lam, noise, nodes.momentum, nodes.nesterov, bias, variance, rates)
-        return
-    for start in range(0, len(lam), BLOCK):
+def advance(nodes: Nodes, bias: Array, variance: Array, counts: IntArray, rates: Array, rises: Array) -> None:
+    """Take the states of bias and variance through blocks of steps, in place; see :func:`kernels.advance`."""
+    for start in range(0, len(nodes), BLOCK):
         part = slice(start, start + BLOCK)
-        advance(lam[part], noise[part], nodes.noise_power, bias[0, part], variance[0, part], rates)
+        states = bias[:, part].copy(), variance[:, part].copy()
+        nodes.kernels.advance(nodes.problem(part), *states, counts, rates, rises)
+        bias[:, part], variance[:, part] = states
+
+
+def _advance_steps(nodes: Nodes, bias: Array, variance: Array, rates: Array) -> None:
+    """Take the states through the steps of ``rates``; long runs of equal rates are one block each."""
+    starts = np.flatnonzero(np.append(True, rates[1:] != rates[:-1]))
+    counts = np.diff(starts, append=len(rates))
+    long = counts >= SHORTEST_RUN
+    repeats = np.where(long, 1, counts)
+    blocks = np.repeat(np.where(long, counts, 1), repeats)
+    advance(nodes, bias, variance, blocks, np.repeat(rates[starts], repeats), np.zeros(len(blocks)))
 
 
 def _size(nodes: Nodes) -> Array:

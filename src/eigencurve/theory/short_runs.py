@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from eigencurve._arrays import Array
-from eigencurve.theory.kernels import lower_by_steps
-from eigencurve.theory.momentum_kernels import loss_by_squares, lower_momentum_by_steps
+from eigencurve.theory.momentum_kernels import loss_by_squares
 from eigencurve.theory.nodes import Nodes, compress
 from eigencurve.theory.recursion import final_loss
 
@@ -57,7 +56,7 @@ def reliable(nodes: Nodes, rates: Array) -> bool:
     """Whether the loss from the recursion of the moments agrees with a sum of squares, in which nothing cancels."""
     if not nodes.momentum:
         return True
-    exact = loss_by_squares(*nodes.arrays(), nodes.momentum, nodes.nesterov, np.array(rates))
+    exact = loss_by_squares(nodes.problem(), np.array(rates))
     initial = 0.5 * float(nodes.weights @ nodes.error)
     return abs(final_loss(nodes, np.array(rates)) - exact) <= CANCELLED * exact + NEGLIGIBLE * initial
 
@@ -72,11 +71,8 @@ def random_shares(rng: np.random.Generator, total_steps: int, num: int) -> Itera
 
 def _lowered(nodes: Nodes, rates: Array, max_lr: float) -> Minimum:
     lowered = np.minimum(rates, max_lr)
-    limits = (max_lr, lowered, SWEEP_TOLERANCE, MAX_SWEEPS)
-    if nodes.momentum:
-        loss = lower_momentum_by_steps(*nodes.arrays(), nodes.momentum, nodes.nesterov, *limits)
-        return (loss if reliable(nodes, lowered) else np.inf), lowered
-    return lower_by_steps(*nodes.arrays(), nodes.noise_power, *limits), lowered
+    loss = nodes.kernels.lower_by_steps(nodes.problem(), max_lr, lowered, SWEEP_TOLERANCE, MAX_SWEEPS)
+    return (loss if reliable(nodes, lowered) else np.inf), lowered
 
 
 def _changed(rng: np.random.Generator, rates: Array, max_lr: float) -> Array:
