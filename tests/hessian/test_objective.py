@@ -55,12 +55,12 @@ def test_patterns_choose_among_trainable_parameters_in_the_model_s_order():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
     model[1].requires_grad_(False)
     assert list(chosen_parameters("f", model, ["2.*", "*.bias"])) == ["0.bias", "2.weight", "2.bias"]
-    assert len(chosen_parameters("f", model, None)) == 4
+    assert len(chosen_parameters("f", model, ["*"])) == 4
     with pytest.raises(ValueError, match=r"'parameters' must be a pattern that matches.*Its first .* 0.weight, 0.bias"):
-        chosen_parameters("f", model, "1.*")
+        chosen_parameters("f", model, ["1.*"])
 
 
 def test_a_name_with_the_characters_of_a_pattern_matches_itself():
     model = nn.ParameterDict({"a[1]": nn.Parameter(torch.ones(2)), "a1": nn.Parameter(torch.ones(3))})
-    assert list(chosen_parameters("f", model, "a[1]")) == ["a[1]"]
-    assert list(chosen_parameters("f", model, "a*")) == ["a1", "a[1]"]
+    assert list(chosen_parameters("f", model, ["a[1]"])) == ["a[1]"]
+    assert list(chosen_parameters("f", model, ["a*"])) == ["a1", "a[1]"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from itertools import chain
 from typing import Any
 
 import torch
@@ -40,16 +38,26 @@ class Batches:
         self.source = _reiterable(function, source)
         self.microbatch = None if microbatch is None else _check.whole(function, "microbatch", microbatch, minimum=1)
         self.count = _leading if count is None else count
-        self.num_examples, self.num_pieces, self.num_batches, self.num_rows, self.num_used = 0, 0, 0, 0, 0
-        self.single: tuple[int, Any] | None = None
+        self.num_examples, self.num_pieces, self.num_rows, self.is_split = 0, 0, 0, False
+        self._num_used = 0
+        self._single: tuple[int, Any] | None = None
         self._count_all()
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Iterate over (number of examples, microbatch), without microbatches that have no example."""
-        if self.single is not None:
-            yield self.single
-            return
-        yield from (piece for piece in self._all_pieces() if piece[0])
+        """Iterate over (number of examples, microbatch), without microbatches that have no example.
+
+        Raises:
+            ValueError: At the end, if the source has other numbers of examples and microbatches than at first.
+        """
+        num_examples, num_used = 0, 0
+        for size, piece in self._all_pieces():
+            if size:
+                num_examples, num_used = num_examples + size, num_used + 1
+                yield size, piece
+        if (num_examples, num_used) != (self.num_examples, self._num_used):
+            need = f"the same {self.num_examples} examples in {self._num_used} microbatches as at first"
+            remedy = "The loader or list has changed: make a new operator."
+            _check.refuse(self.function, "batches", need, f"{num_examples} in {num_used}", remedy)
 
     def selected(self, rows: Tensor) -> Iterator[tuple[int, Any]]:
         """Iterate like ``__iter__``, but only over some rows of the data.
@@ -61,25 +69,29 @@ class Batches:
         """
         start, chosen = 0, rows.to(self.device)
         for _, batch in self._all_pieces():
-            stop = start + self._num_rows(batch)
-            if bool(chosen[start:stop].any()):
-                part = _map(partial(_pick, chosen=chosen[start:stop]), batch)
+            length = _leading(batch)
+            if length is None:
+                remedy = "It cannot be split."
+                _check.refuse(self.function, "batches", "made of tensors with a leading dimension", batch, remedy)
+            here = chosen[start : start + length]
+            if bool(here.any()):
+                part = _rows(batch, length, here)
                 size = self._size(part)
                 yield from [(size, part)] if size else []
-            start = stop
+            start += length
 
     def halves(self, batch: Any) -> list[tuple[int, Any]]:
         """The two halves of a microbatch with their numbers of examples; empty if one of them would have none."""
         length = _leading(batch) or 0
         middle = length // 2
-        parts = [_map(partial(_cut, length=length, start=i, stop=j), batch) for i, j in ((0, middle), (middle, length))]
+        parts = [_rows(batch, length, slice(middle)), _rows(batch, length, slice(middle, None))]
         sizes = [self._size(part) for part in parts]
         return list(zip(sizes, parts, strict=True)) if middle and all(sizes) else []
 
     @property
     def watched(self) -> Any:
         """What to watch for changes of the examples: the list itself, or the microbatch that was read from a loader."""
-        return self.source if self._is_list else self.single
+        return self.source if isinstance(self.source, list | tuple) else self._single
 
     def reread(self) -> None:
         """Read a kept microbatch again.
@@ -87,41 +99,30 @@ class Batches:
         Raises:
             ValueError: If the number of examples has changed.
         """
-        if self.single is not None:
-            self.single = None
+        if self._single is not None:
+            self._single = None
             pieces = list(self)
-            self.require_same_number(sum(size for size, _ in pieces), len(pieces))
-            self.single = pieces[0]
-
-    def require_same_number(self, num_examples: int, num_pieces: int) -> None:
-        """Refuse if the source has other numbers of examples and non-empty microbatches than at first."""
-        if (num_examples, num_pieces) != (self.num_examples, self.num_used):
-            need = f"the same {self.num_examples} examples in {self.num_used} microbatches as at first"
-            remedy = "The loader or list has changed: make a new operator."
-            _check.refuse(self.function, "batches", need, f"{num_examples} in {num_pieces}", remedy)
+            self._single = pieces[0]
 
     def fingerprint(self) -> str:
         """Hash of all examples as they are now."""
         digest = hashlib.sha256()
         for _, piece in self._all_pieces():
-            _feed(digest, piece)
+            _feed(digest, _tensors(piece))
         return digest.hexdigest()
 
     def _count_all(self) -> None:
+        piece = None
         for batch in self._batches():
-            self.num_batches += 1
-            for piece in self._pieces(batch):
+            for number, piece in enumerate(self._pieces(batch)):
                 self.num_pieces += 1
                 self.num_examples += piece[0]
-                self.num_used += piece[0] > 0
                 self.num_rows += _leading(piece[1]) or 0
-                self.single = piece if self.num_pieces == 1 and not self._is_list else None
+                self._num_used += piece[0] > 0
+                self.is_split |= number > 0
         if self.num_examples == 0:
             _check.refuse(self.function, "batches", "at least one example", "none", "The loader or list is empty.")
-
-    @property
-    def _is_list(self) -> bool:
-        return isinstance(self.source, list | tuple)
+        self._single = piece if self.num_pieces == 1 and not isinstance(self.source, list | tuple) else None
 
     def _batches(self) -> Iterator[Any]:
         for batch in self.source:
@@ -131,17 +132,11 @@ class Batches:
             yield _map(lambda tensor: tensor.to(self.device), batch)
 
     def _all_pieces(self) -> Iterator[tuple[int, Any]]:
-        return (
-            iter([self.single]) if self.single is not None else chain.from_iterable(map(self._pieces, self._batches()))
-        )
-
-    def _num_rows(self, batch: Any) -> int:
-        length = _leading(batch)
-        if length is None:
-            _check.refuse(
-                self.function, "batches", "made of tensors with a leading dimension", batch, "It cannot be split."
-            )
-        return int(length)
+        if self._single is not None:
+            yield self._single
+            return
+        for batch in self._batches():
+            yield from self._pieces(batch)
 
     def _pieces(self, batch: Any) -> Iterator[tuple[int, Any]]:
         length = _leading(batch)
@@ -149,7 +144,7 @@ class Batches:
             yield self._size(batch), batch
             return
         for start in range(0, length, self.microbatch):
-            piece = _map(partial(_cut, length=length, start=start, stop=start + self.microbatch), batch)
+            piece = _rows(batch, length, slice(start, start + self.microbatch))
             yield self._size(piece), piece
 
     def _size(self, batch: Any) -> int:
@@ -164,8 +159,8 @@ def generators_of(source: Any) -> list[torch.Generator]:
     """Random generators that a DataLoader and its samplers draw the order from."""
     samplers = [getattr(source, name, None) for name in ("sampler", "batch_sampler")]
     samplers += [getattr(sampler, "sampler", None) for sampler in samplers]
-    found = [getattr(owner, "generator", None) for owner in (source, *samplers)]
-    return list({id(g): g for g in found if isinstance(g, torch.Generator)}.values())
+    generators = [getattr(owner, "generator", None) for owner in (source, *samplers)]
+    return list({id(g): g for g in generators if isinstance(g, torch.Generator)}.values())
 
 
 def _reiterable(function: str, source: Any) -> Iterable[Any]:
@@ -186,14 +181,9 @@ def _leading(batch: Any) -> Any:
     return next((len(tensor) for tensor in _tensors(batch) if tensor.ndim), None)
 
 
-def _cut(tensor: Tensor, length: int, start: int, stop: int) -> Tensor:
-    """Rows ``start`` to ``stop`` of a tensor with ``length`` rows; other tensors are returned unchanged."""
-    return tensor[start:stop] if tensor.ndim and len(tensor) == length else tensor
-
-
-def _pick(tensor: Tensor, chosen: Tensor) -> Tensor:
-    """The chosen rows of a tensor with ``len(chosen)`` rows; other tensors are returned unchanged."""
-    return tensor[chosen] if tensor.ndim and len(tensor) == len(chosen) else tensor
+def _rows(batch: Any, length: int, rows: slice | Tensor) -> Any:
+    """Some rows of all tensors that have ``length`` rows; other tensors are unchanged."""
+    return _map(lambda tensor: tensor[rows] if tensor.ndim and len(tensor) == length else tensor, batch)
 
 
 def _tensors(batch: Any) -> Iterator[Tensor]:
@@ -220,20 +210,18 @@ def _map(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
     return batch
 
 
-def _feed(digest: Any, batch: Any) -> None:
-    """Add the types, shapes and bytes of all tensors in ``batch`` to a running hash."""
-    for tensor in _tensors(batch):
-        digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor_bytes(tensor))
-
-
 def hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
     """Hash of the names, types, shapes and values of tensors."""
     digest = hashlib.sha256(" ".join(tensors).encode())
-    for tensor in tensors.values():
+    _feed(digest, tensors.values())
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, tensors: Iterable[Tensor]) -> None:
+    """Add the types, shapes and bytes of tensors to a running hash."""
+    for tensor in tensors:
         digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor_bytes(tensor))
-    return digest.hexdigest()
 
 
 def tensor_bytes(tensor: Tensor) -> Any:

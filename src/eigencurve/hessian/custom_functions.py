@@ -14,7 +14,7 @@ from torch.nn.modules import module as torch_modules
 from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
-from eigencurve.hessian.products import central_difference
+from eigencurve.hessian.differences import central_difference
 
 # Number of random directions in which second derivatives are compared.
 NUM_DIRECTIONS = 4
@@ -130,10 +130,10 @@ def _derivatives(function: Any, point: Sequence[Any], dtype: torch.dtype, source
     exact = sum(float((a * b).sum()) for a, b in zip(slopes, [*direction, *moved_u], strict=True))
     linear = float(slope(inputs, moved_u).detach())  # a backward is linear in u
 
-    def shifted(h: float) -> list[Tensor]:
-        return [slope([(x.detach() + h * d).requires_grad_() for x, d in zip(inputs, direction, strict=True)], u)]
+    def shifted(h: float) -> Tensor:
+        return slope([(x.detach() + h * d).requires_grad_() for x, d in zip(inputs, direction, strict=True)], u)
 
-    return [exact, *(float(central_difference(shifted, h)[0].detach()) + linear for h in STEPS[dtype])]
+    return [exact, *(float(central_difference(shifted, h).detach()) + linear for h in STEPS[dtype])]
 
 
 def _outputs(function: Any, arguments: Sequence[Any]) -> list[Tensor]:

@@ -23,6 +23,11 @@ def first_step(dtype: torch.dtype) -> float:
     return float(torch.finfo(dtype).eps ** (1 / 3)) / 64
 
 
+def central_difference(function: Callable[[float], Tensor], h: float) -> Tensor:
+    """Derivative of a function at zero, by its values at ±h."""
+    return (function(h) - function(-h)) / (2 * h)
+
+
 def choose_step(
     product: Callable[[Tensor, float], Tensor], space: Space, vector: Tensor, step: float
 ) -> tuple[float, float]:
@@ -44,15 +49,14 @@ def choose_step(
         a rounding error fluctuates from vector to vector.
     """
     vectors = (vector, _sharp(product, space, vector, step))
-    known: dict[float, list[Tensor]] = {}
+    products: dict[float, list[Tensor]] = {}
 
     def errors(h: float) -> list[float]:
-        for other in [other for other in known if other not in (h, 2 * h)]:
-            del known[other]
-        for wanted in (h, 2 * h):
-            if wanted not in known:
-                known[wanted] = [product(each, wanted) for each in vectors]
-        return [relative_size(space, a - b, a) for a, b in zip(known[h], known[2 * h], strict=True)]
+        for other in products.keys() - {h, 2 * h}:
+            del products[other]
+        for length in {h, 2 * h} - products.keys():
+            products[length] = [product(each, length) for each in vectors]
+        return [relative_size(space, a - b, a) for a, b in zip(products[h], products[2 * h], strict=True)]
 
     rounding, truncation = errors(step)
     best, factor = max(rounding, truncation), 2.0 if rounding > truncation else 0.5

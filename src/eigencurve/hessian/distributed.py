@@ -46,13 +46,13 @@ class DistributedOperator:
         if not (dist.is_available() and dist.is_initialized()):
             remedy = "Start the program with torchrun and call torch.distributed.init_process_group first."
             _check.refuse("DistributedOperator", "group", "an initialised process group", group, remedy)
-        self.operator, self.group = operator, group
+        self.operator, self.group, self.names = operator, group, operator.names
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
-        self.num_examples = int(self._sum(torch.tensor([operator.num_examples], device=self.device))[0])
+        self._parts = even_space(self.dim, group)
+        self.space = self._parts if shard_vectors else whole_space(self.dim)
         self._require_equal_parameters()
-        self._rows = [int(str(count)) for count in self._gather(operator.num_rows)]
-        self.num_rows, self.names = sum(self._rows), operator.names
-        self.space = even_space(self.dim, group) if shard_vectors else whole_space(self.dim)
+        self._rows = self._parts.gather(operator.num_rows)
+        self.num_rows, self.num_examples = sum(self._rows), sum(self._parts.gather(operator.num_examples))
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, summed over all processes."""
@@ -66,6 +66,11 @@ class DistributedOperator:
     def is_checked(self) -> bool:
         """Whether the operator of this process is checked."""
         return self.operator.is_checked
+
+    @property
+    def is_main_process(self) -> bool:
+        """Whether this is the first process of the group."""
+        return self._parts.rank == 0
 
     def renew(self) -> None:
         """Forget what is kept between products, in all processes; see :meth:`HessianOperator.renew`.
@@ -88,48 +93,38 @@ class DistributedOperator:
         return precondition(self, preconditioner, self.operator.named_parameters)
 
     def gradient(self, rows: Tensor | None = None) -> Tensor:
-        """Gradient of the mean loss over all processes, or the part of it that is due to some of the rows.
-
-        Args:
-            rows: One boolean for each of the ``num_rows`` rows of all processes, in the order of their ranks; None is
-                all rows.
-        """
-        first = sum(self._rows[: dist.get_rank(self.group)])
+        """Gradient of the mean loss over all processes; see :meth:`HessianOperator.gradient`."""
+        first = sum(self._rows[: self._parts.rank])
         mine = None if rows is None else rows[first : first + self.operator.num_rows]
         return self._mean(self.operator.gradient(mine))
+
+    def mean_loss(self) -> float:
+        """Mean loss over the examples of all processes."""
+        totals = self._parts.gather(self.operator.mean_loss() * self.operator.num_examples)
+        return float(sum(totals) / self.num_examples)
 
     def parameter_vector(self) -> Tensor:
         """Current values of the parameters, as one flat vector."""
         return self.space.part(self.operator.parameter_vector())
 
-    @property
-    def is_main_process(self) -> bool:
-        """Whether this is the first process of the group."""
-        return dist.get_rank(self.group) == 0
+    def min_over_processes(self, value: int) -> int:
+        """Minimum of ``value`` over all processes."""
+        return int(min(self._parts.gather(value)))
 
     def fingerprint(self) -> str:
         """Hash of the fingerprints of all processes, in the order of their ranks."""
-        return hashlib.sha256(" ".join(map(str, self._gather(self.operator.fingerprint()))).encode()).hexdigest()
+        return hashlib.sha256(" ".join(self._parts.gather(self.operator.fingerprint())).encode()).hexdigest()
 
     def identity_parts(self) -> dict[str, str]:
         """Hashes of the parts of the operators of all processes, in the order of their ranks."""
-        return joined_hashes(self._gather(self.operator.identity_parts()))
-
-    def mean_loss(self) -> float:
-        """Mean loss over the examples of all processes."""
-        part = self.operator.mean_loss() * self.operator.num_examples / self.num_examples
-        return float(self._sum(torch.tensor(part, dtype=torch.float64, device=self.device)))
-
-    def min_over_processes(self, value: int) -> int:
-        """Minimum of ``value`` over all processes."""
-        return min(int(str(other)) for other in self._gather(value))
+        return joined_hashes(self._parts.gather(self.operator.identity_parts()))
 
     def _whole(self, part: Tensor) -> Tensor:
         """The whole vector of which each process holds a part."""
         if not self.space.is_shared:
             return part
         whole, parts = self._buffer()
-        mine = parts[dist.get_rank(self.group)].clone()
+        mine = parts[self.space.rank].clone()
         mine[: len(part)] = part
         dist.all_gather(parts, mine, group=self.group)
         return whole
@@ -138,7 +133,7 @@ class DistributedOperator:
         """The own part of the mean over all examples, from the means over the examples of each process."""
         product.mul_(self.operator.num_examples / self.num_examples)
         if not self.space.is_shared:
-            return self._sum(product)
+            return self._parts.sum(product)
         whole, parts = self._buffer()
         whole.copy_(product)
         mine = torch.empty_like(parts[0])
@@ -152,19 +147,10 @@ class DistributedOperator:
         memory = torch.zeros(count * width, dtype=self.dtype, device=self.device)
         return memory[: self.dim], list(torch.split_with_sizes(memory, [width] * count))
 
-    def _sum(self, tensor: Tensor) -> Tensor:
-        dist.all_reduce(tensor, op=dist.ReduceOp.SUM, group=self.group)
-        return tensor
-
-    def _gather(self, value: object) -> list[object]:
-        found: list[object] = [None] * dist.get_world_size(self.group)
-        dist.all_gather_object(found, value, group=self.group)
-        return found
-
     def _require_equal_parameters(self) -> None:
         remedy = "Load the same checkpoint, or broadcast the parameters, in every process."
         self._require_equal("operator", "of equal parameters", self.operator.parameter_fingerprint(), remedy)
 
     def _require_equal(self, argument: str, constraint: str, fingerprint: str, remedy: str) -> None:
-        if len(set(self._gather(fingerprint))) > 1:
+        if len(set(self._parts.gather(fingerprint))) > 1:
             _check.refuse("DistributedOperator", argument, f"{constraint} in all processes", "unequal", remedy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -32,29 +32,29 @@ def as_objective(function: str, loss_fn: Callable[[Any, Any], Tensor] | Objectiv
     return Objective(lambda model, batch: model(batch[0]), lambda outputs, batch: loss_fn(outputs, batch[1]))
 
 
-def chosen_parameters(function: str, model: nn.Module, patterns: str | Iterable[str] | None) -> dict[str, nn.Parameter]:
+def chosen_parameters(function: str, model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Parameter]:
     """The trainable parameters whose names match a pattern, all of one floating type on one device."""
-    wanted = ["*"] if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
     trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not trainable:
         _check.refuse(function, "model", "a model with trainable parameters", "none that requires a gradient")
-    for pattern in wanted:
-        if not any(_matches(name, pattern, trainable) for name in trainable):
+    for pattern in patterns:
+        if not any(_matches(name, [pattern], trainable) for name in trainable):
             remedy = "Its first trainable parameters are " + ", ".join(list(trainable)[:5]) + "."
             _check.refuse(function, "parameters", "a pattern that matches a trainable parameter", pattern, remedy)
-    chosen = {name: p for name, p in trainable.items() if any(_matches(name, pattern, trainable) for pattern in wanted)}
-    if len({(p.dtype, p.device) for p in chosen.values()}) > 1:
-        kinds = sorted({f"{p.dtype} on {p.device}" for p in chosen.values()})
-        _check.refuse(function, "model", "of one floating type on one device", ", ".join(kinds))
-    dtype = next(iter(chosen.values())).dtype
+    chosen = {name: p for name, p in trainable.items() if _matches(name, patterns, trainable)}
+    kinds = {(p.dtype, p.device) for p in chosen.values()}
+    if len(kinds) > 1:
+        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        _check.refuse(function, "model", "of one floating type on one device", got)
+    dtype, _ = kinds.pop()
     if dtype not in (torch.float32, torch.float64):
         _check.refuse(function, "model", "of type float32 or float64", dtype, "Call .float() on a copy of the model.")
     return chosen
 
 
-def _matches(name: str, pattern: str, names: Collection[str]) -> bool:
-    """Whether a pattern matches a name. One that is a name itself matches only that: names may contain brackets."""
-    return name == pattern if pattern in names else fnmatchcase(name, pattern)
+def _matches(name: str, patterns: Iterable[str], names: Collection[str]) -> bool:
+    """Whether some pattern matches a name. One that is a name itself matches only that: names may contain brackets."""
+    return any(name == pattern if pattern in names else fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def other_parameters(model: nn.Module, names: Collection[str]) -> dict[str, Tensor]:
@@ -65,20 +65,18 @@ def other_parameters(model: nn.Module, names: Collection[str]) -> dict[str, Tens
 def require_same_parameters(
     function: str,
     model: nn.Module,
-    patterns: Iterable[str] | None,
+    patterns: Iterable[str],
     chosen: Mapping[str, nn.Parameter],
     dtype: torch.dtype,
     device: torch.device,
 ) -> None:
     """Refuse to use ``model`` if the operator's parameters are no longer those that ``patterns`` choose."""
-    found = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    if patterns is not None:
-        found = {name: p for name, p in found.items() if any(_matches(name, pattern, chosen) for pattern in patterns)}
-    changes = [f"{name} is no longer a trainable parameter of it" for name in chosen if name not in found]
-    changes += [f"{name} has become a trainable parameter" for name in found if name not in chosen]
-    changes += [f"{name} has been replaced" for name, p in found.items() if chosen.get(name, p) is not p]
-    kind = (dtype, device)
-    changes += [f"{name} is now {p.dtype} on {p.device}" for name, p in found.items() if (p.dtype, p.device) != kind]
+    now = {name: p for name, p in model.named_parameters() if p.requires_grad and _matches(name, patterns, chosen)}
+    kind = dtype, device
+    changes = [f"{name} is no longer a trainable parameter of it" for name in chosen if name not in now]
+    changes += [f"{name} has become a trainable parameter" for name in now if name not in chosen]
+    changes += [f"{name} has been replaced" for name, p in now.items() if chosen.get(name, p) is not p]
+    changes += [f"{name} is now {p.dtype} on {p.device}" for name, p in now.items() if (p.dtype, p.device) != kind]
     if changes:
         need = "the one that the operator was made for, with the same parameters"
         _check.refuse(function, "model", need, changes[0], "Make a new operator.")
@@ -98,9 +96,8 @@ def checked_loss(function: str, loss: Any, index: int) -> Tensor:
 
 def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches) -> None:
     """Refuse microbatches if batch norm would use their statistics instead of those of the whole batch."""
-    if batches.num_pieces == batches.num_batches:
-        return
-    for name in _active_batch_norms(model):
+    name = _active_batch_norm(model)
+    if batches.is_split and name is not None:
         remedy = (
             f"Batch norm in train mode ({name}) makes the loss depend on how the batch is split, so microbatches "
             "have another Hessian. Use mode='eval', or leave 'microbatch' out."
@@ -110,7 +107,8 @@ def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches
 
 def require_separate_examples(function: str, model: nn.Module, mode: str) -> None:
     """Refuse to split a batch if batch norm makes the gradient of an example depend on the rest of its batch."""
-    for name in _active_batch_norms(model):
+    name = _active_batch_norm(model)
+    if name is not None:
         remedy = (
             f"Batch norm in train mode ({name}) mixes the examples of a batch, so the gradient of one example does not "
             "exist. Use mode='eval'."
@@ -118,9 +116,8 @@ def require_separate_examples(function: str, model: nn.Module, mode: str) -> Non
         _check.refuse(function, "mode", "one in which examples are independent", mode, remedy)
 
 
-def _active_batch_norms(model: nn.Module) -> Iterator[str]:
-    """Names of the batch norms that use the statistics of the batch."""
-    kinds = nn.modules.batchnorm._BatchNorm
-    for name, module in model.named_modules():
-        if isinstance(module, kinds) and (module.training or not module.track_running_stats):
-            yield name
+def _active_batch_norm(model: nn.Module) -> str | None:
+    """Name of the first batch norm that uses the statistics of the batch."""
+    norms = nn.modules.batchnorm._BatchNorm
+    modules = ((name, module) for name, module in model.named_modules() if isinstance(module, norms))
+    return next((name for name, module in modules if module.training or not module.track_running_stats), None)

@@ -94,45 +94,6 @@ def gauss_newton_product(
     return _graph_product(product, [*pulled, slope, outputs], [slope])
 
 
-def difference_product(gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], step: float) -> Product:
-    r"""Return v -> Hv by central differences of the gradient, for models that can be differentiated only once.
-
-    .. math:: Hv \approx \frac{\nabla\ell(w + hv) - \nabla\ell(w - hv)}{2h}, \qquad
-              h = \text{step}\,\frac{1 + \|w\|}{\|v\|}
-
-    While a gradient is computed, the parameters point to shifted copies; the originals are never written to.
-    """
-
-    def product(vector: Sequence[Tensor]) -> Sequence[Tensor]:
-        length = _norm(vector)
-        if length == 0:
-            return [torch.zeros_like(part) for part in vector]
-        return central_difference(
-            lambda shift: _gradient_at(gradient, parameters, vector, shift), step * (1 + _norm(parameters)) / length
-        )
-
-    return product
-
-
-def central_difference(gradient_at: Callable[[float], Sequence[Tensor]], h: float) -> Sequence[Tensor]:
-    """Derivative at 0 of a gradient as a function of the shift along a vector."""
-    ahead, behind = gradient_at(h), gradient_at(-h)
-    return [(a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True)]
-
-
-def _gradient_at(
-    gradient: Callable[[], Sequence[Tensor]], parameters: Sequence[Tensor], vector: Sequence[Tensor], shift: float
-) -> Sequence[Tensor]:
-    originals = [parameter.data for parameter in parameters]
-    try:
-        for parameter, part in zip(parameters, vector, strict=True):
-            parameter.data = torch.add(parameter.data, part, alpha=shift)
-        return gradient()
-    finally:
-        for parameter, original in zip(parameters, originals, strict=True):
-            parameter.data = original
-
-
 def with_hooks_noticed(build: Callable[[], GraphProduct]) -> GraphProduct:
     """The product that ``build`` returns; it is not native if its graph has hooks for saved tensors.
 
@@ -186,7 +147,3 @@ def _nodes(gradient: Sequence[Tensor]) -> Iterator[Node]:
         following = {after for after, _ in node.next_functions if after is not None} - seen
         seen |= following
         waiting.extend(following)
-
-
-def _norm(parts: Sequence[Tensor]) -> float:
-    return float(sum(float(part.detach().double().square().sum()) for part in parts) ** 0.5)

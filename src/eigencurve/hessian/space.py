@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,22 +90,18 @@ class Space:
         """The part of ``torch.randn(dim)`` that this process holds, without ever creating the whole vector."""
         if self.group is None:
             return torch.randn(self.dim, generator=generator, dtype=dtype)
-        result, filled, waiting, first = torch.empty(self.size, dtype=dtype), 0, list(self.pieces), 0
-        while first < self.dim:
-            rest = self.dim - first
-            chunk = torch.randn(
-                NORMAL_CHUNK if rest >= NORMAL_CHUNK + NORMAL_BLOCK else rest, generator=generator, dtype=dtype
-            )
-            last = first + len(chunk)
-            while waiting and waiting[0][0] < last:
-                start, stop = waiting.pop(0)
-                found = chunk[start - first : stop - first]
-                result[filled : filled + len(found)] = found
-                filled += len(found)
-                if stop > last:
-                    waiting.insert(0, (last, stop))
-                    break
-            first = last
+        result, filled = torch.empty(self.size, dtype=dtype), 0
+        chunks = _normal_chunks(self.dim, generator, dtype)
+        first, chunk = next(chunks)
+        for start, stop in self.pieces:
+            while start < stop:
+                while start >= first + len(chunk):
+                    first, chunk = next(chunks)
+                part = chunk[start - first : stop - first]
+                result[filled : filled + len(part)] = part
+                filled, start = filled + len(part), start + len(part)
+        for _ in chunks:  # draw as many numbers as every other process
+            pass
         return result
 
     def gather(self, value: object) -> list[Any]:
@@ -113,9 +109,9 @@ class Space:
         if self.group is None:
             return [value]
         group = self.group()
-        found: list[object] = [None] * dist.get_world_size(group)
-        dist.all_gather_object(found, value, group=group)
-        return found
+        values: list[object] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(values, value, group=group)
+        return values
 
     def wait(self) -> None:
         """Return after all processes have called this."""
@@ -158,9 +154,17 @@ def whole_space(dim: int) -> Space:
 
 def even_space(dim: int, group: Any) -> Space:
     """Vectors in equal parts, one for each process of ``group``; the last parts may be shorter."""
-    rank, width = dist.get_rank(group), even_width(dim, dist.get_world_size(group))
-    start = min(rank * width, dim)
-    return Space(dim, ((start, min(start + width, dim)),), lambda: group)
+    return Space(dim, (even_range(dim, dist.get_rank(group), dist.get_world_size(group)),), lambda: group)
+
+
+def even_range(dim: int, rank: int, num_parts: int) -> tuple[int, int]:
+    """Start and stop of one of ``num_parts`` equal parts of a vector.
+
+    >>> even_range(10, 3, 4)
+    (9, 10)
+    """
+    width = even_width(dim, num_parts)
+    return min(rank * width, dim), min((rank + 1) * width, dim)
 
 
 def even_width(dim: int, num_parts: int) -> int:
@@ -182,3 +186,13 @@ def own_part(tensor: Tensor) -> Tensor:
     """The part of a distributed tensor (DTensor) that this process holds; any other tensor is returned unchanged."""
     local: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return local
+
+
+def _normal_chunks(dim: int, generator: torch.Generator, dtype: torch.dtype) -> Iterator[tuple[int, Tensor]]:
+    """The numbers of ``torch.randn(dim)`` in chunks, each with the place of its first number."""
+    first = 0
+    while first < dim:
+        rest = dim - first
+        length = NORMAL_CHUNK if rest >= NORMAL_CHUNK + NORMAL_BLOCK else rest
+        yield first, torch.randn(length, generator=generator, dtype=dtype)
+        first += length

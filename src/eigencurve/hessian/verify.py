@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,6 @@ from eigencurve.hessian.space import Space, space_of
 
 if TYPE_CHECKING:
     from eigencurve.hessian.curvature import CurvatureOperator
-    from eigencurve.hessian.sharded import ShardedHessianOperator
-
-    Verified: TypeAlias = CurvatureOperator | ShardedHessianOperator
 
 # The seed that every product starts from, and another one that must give the same product.
 SEED = 2110_14109
@@ -29,7 +26,7 @@ OTHER_SEED = SEED + 1
 NEARLY_SUM = 0.25
 
 
-def verify_operator(operator: Verified) -> float | None:
+def verify_operator(operator: CurvatureOperator) -> float | None:
     r"""Check on random u and v that Hv is reproducible and that u·Hv = v·Hu, and that the loss is a mean.
 
     The two computations of Hv start from different random states, which exposes active dropout. With finite
@@ -49,12 +46,12 @@ def verify_operator(operator: Verified) -> float | None:
     if operator.product == "finite_difference":
         operator.difference_step, error = choose_step(
             lambda vector, step: operator.fresh_product(vector, SEED, step=step),
-            space_of(operator),
+            operator.space,
             v,
             operator.difference_step,
         )
         first = operator.fresh_product(v, SEED)
-    if not hasattr(operator, "space"):  # fully_shard has hooks of its own
+    if not operator.space.is_shared:  # fully_shard has hooks of its own
         _require_derivatives(operator, notice.has_hooks)
     _require_symmetric(operator, u, v, first, error or 0.0)
     return error
@@ -75,7 +72,7 @@ def symmetry_gap(
     return gap, (TOLERANCE[u.dtype] + 3 * error) * (space.norm(product) + space.norm(other))
 
 
-def _require_mean(operator: Verified) -> None:
+def _require_mean(operator: CurvatureOperator) -> None:
     """Compare the loss of the first microbatch with the losses of its halves."""
     losses = operator.losses_of_halves(SEED)
     if losses is None:
@@ -102,14 +99,14 @@ def _require_mean(operator: Verified) -> None:
         )
 
 
-def _require_finite(operator: Verified, product: Tensor) -> None:
+def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:
     if not bool(torch.isfinite(product).all()):
         remedy = "Functions such as sqrt or norm have no second derivative at zero."
         _check.refuse(_name(operator), "model", "one with a finite Hessian", "products with NaN or inf", remedy)
 
 
-def _require_reproducible(operator: Verified, v: Tensor, first: Tensor, other: Tensor) -> None:
-    space = space_of(operator)
+def _require_reproducible(operator: CurvatureOperator, v: Tensor, first: Tensor, other: Tensor) -> None:
+    space = operator.space
     gap = relative_size(space, first - other, first)
     if gap <= TOLERANCE[operator.dtype]:
         return
@@ -126,9 +123,9 @@ def _require_reproducible(operator: Verified, v: Tensor, first: Tensor, other: T
     _check.refuse(_name(operator), "model", need, f"a relative difference of {gap:.1e}", cause)
 
 
-def _require_symmetric(operator: Verified, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
+def _require_symmetric(operator: CurvatureOperator, u: Tensor, v: Tensor, product: Tensor, error: float) -> None:
     other = operator.fresh_product(u, SEED, rebuild=False)
-    gap, allowed = symmetry_gap(space_of(operator), u, v, product, other, error)
+    gap, allowed = symmetry_gap(operator.space, u, v, product, other, error)
     if gap > allowed:
         cause = "A backward pass is not the derivative of its forward pass (in a custom function, or after .detach())."
         need = "one with a symmetric Hessian (u·Hv = v·Hu)"
@@ -142,7 +139,7 @@ def _require_derivatives(operator: CurvatureOperator, has_hooks: bool) -> None:
         with_hooks = operator.gradient()
         with without_gradient_hooks(operator.model):
             plain = operator.gradient()
-        gap = relative_size(space_of(operator), with_hooks - plain, plain)
+        gap = relative_size(operator.space, with_hooks - plain, plain)
         if not gap <= TOLERANCE[operator.dtype]:
             got = f"a relative change of {gap:.1e} by hooks of {', '.join(names[:3])}"
             remedy = "Remove the hooks (handle.remove()) while you measure."
@@ -157,7 +154,7 @@ def _require_derivatives(operator: CurvatureOperator, has_hooks: bool) -> None:
         _check.refuse(_name(operator), "model", need, got, remedy)
 
 
-def _drops(operator: Verified, module: nn.Module) -> bool:
+def _drops(operator: CurvatureOperator, module: nn.Module) -> bool:
     """Whether ``module`` applies dropout in the operator's mode."""
     active = operator.mode == "train" or (operator.mode == "keep" and module.training)
     rate = getattr(module, "p", 0.0) if isinstance(module, nn.modules.dropout._DropoutNd) else 0.0
@@ -165,5 +162,5 @@ def _drops(operator: Verified, module: nn.Module) -> bool:
     return active and (rate > 0 or inner > 0)
 
 
-def _name(operator: Verified) -> str:
+def _name(operator: CurvatureOperator) -> str:
     return type(operator).__name__
