@@ -17,7 +17,7 @@ import eigencurve
 
 SOURCE = Path(eigencurve.__file__).parent
 # Single modules at the top that every package may use.
-BASE = {"_archives", "_arrays", "_check", "_moved", "_children", "_files", "_heap", "_threads"}
+BASE = {"_archives", "_arrays", "_check", "_files", "_moved", "_process"}
 # What each package may import, apart from BASE and itself; "" is the public names of the top-level package.
 # CONTRIBUTING.md shows the same as a diagram.
 CORE = {"spectrum", "schedules", "theory"}

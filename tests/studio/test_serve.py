@@ -3,7 +3,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.test_children import wait_for_the_end
+from tests.test_process import wait_for_the_end
 
 FAKE = "import os, sys, time; print(os.getpid(), sys.argv[1:], flush=True); time.sleep(600)"
 PARENT = """

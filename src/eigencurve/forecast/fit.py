@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
-from eigencurve._threads import on_one_blas_thread
+from eigencurve._process import on_one_blas_thread
 from eigencurve.forecast.coverage import by_peak, logged_range
 from eigencurve.forecast.curve import OUTLIER, Curve, curve_of, own_rows, without_spikes
 from eigencurve.forecast.fitted import EnsembleMember, FittedRuns

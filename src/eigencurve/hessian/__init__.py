@@ -5,7 +5,7 @@ try:
 except ImportError as error:
     raise ImportError("eigencurve.hessian needs PyTorch: pip install eigencurve[torch]") from error
 
-from eigencurve._heap import keep_freed_memory
+from eigencurve._process import keep_freed_memory
 from eigencurve.hessian.accuracy import Settling, log_curve, probe_error
 from eigencurve.hessian.bilinear import crashes_channels_last
 from eigencurve.hessian.distributed import DistributedOperator

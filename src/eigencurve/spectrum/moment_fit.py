@@ -8,7 +8,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from eigencurve._arrays import Array, IntArray
-from eigencurve._threads import on_one_blas_thread
+from eigencurve._process import on_one_blas_thread
 from eigencurve.spectrum.log_grid import LogGrid, bulk_ends, log_grid, supported, without_atom
 
 _CURVATURES = (0.1, 1.0)  # range of τ; a larger one fits the edges of the bulk better, but misleads near zero

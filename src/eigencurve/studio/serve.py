@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-from eigencurve._children import end_with_parent
+from eigencurve._process import end_with_parent
 
 
 def main() -> None:

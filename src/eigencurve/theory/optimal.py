@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from eigencurve._arrays import Array, IntArray
-from eigencurve._threads import on_one_blas_thread
+from eigencurve._process import on_one_blas_thread
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from tests.page_faults import faults, faults_of, needs_glibc
-from tests.test_children import wait_for_the_end
+from tests.test_process import wait_for_the_end
 
 from paper.engine.pool import results
 from paper.engine.request import Workers
@@ -39,7 +39,7 @@ def test_worker_processes_keep_freed_memory():
 
 @pytest.mark.parametrize("workers", [Workers(1), Workers(2, "sequential")])
 def test_the_memory_of_this_process_is_not_affected(workers, monkeypatch):
-    monkeypatch.setattr("eigencurve._heap.ctypes.CDLL", None)  # would raise
+    monkeypatch.setattr("eigencurve._process.ctypes.CDLL", None)  # would raise
     assert sorted(results(workers, abs, iter((0, -1, -2)))) == [0, 1, 2]
 
 
