@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import json
 import math
@@ -9,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from tests.spectrum.test_measurement import record, shares
+from tests.spectrum.test_noise import noise
+from tests.spectrum.test_start import START
 
 import eigencurve as ec
+from eigencurve.spectrum.files import load_measurement, load_noise, load_start, parse_spectrum
 
+LOADERS = {"measurement": load_measurement, "noise": load_noise, "start": load_start}
+MEASURED = {"measurement": record(), "noise": noise(), "start": START}
 SUFFIXES = [".npz", ".json", ".txt"]
 S = ec.Spectrum([-0.1, 1 / 3, 2.0, 1e-300], [0.3, 0.1, 1 / 7, 5e-12], dim=272_474)
 
@@ -189,3 +196,97 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 def test_a_superscript_is_no_dimension(tmp_path):
     (tmp_path / "s.txt").write_text("# dim ²\n1 1\n")
     assert ec.load_spectrum(tmp_path / "s.txt").dim is None
+
+
+def plain(made):
+    """The fields of a dataclass as JSON, for comparison; NaN as a word."""
+    return json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist())
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize(
+    ("section", "made"),
+    [
+        *MEASURED.items(),
+        ("measurement", record(schedule_change=math.inf, reason="num_steps", made_by="ü & <b>")),
+        ("measurement", record(preconditioner="AdamW", counted=np.array([0.2, 3.0]), num_unused=3)),
+        ("measurement", record(error_between_probes=0.021, distance_between_probes=0.03)),
+        ("noise", noise(exponent=math.nan, exponent_error=math.nan)),
+    ],
+)
+def test_a_file_keeps_what_was_measured(section, made, suffix, tmp_path):
+    path = tmp_path / f"s{suffix}"
+    ec.save_spectrum(S, path, **{section: made})
+    assert parse_spectrum(path.read_bytes(), suffix, path).spectrum == S
+    loaded = {name: load(path) for name, load in LOADERS.items()}
+    assert plain(loaded[section]) == plain(made)
+    assert str(loaded[section]) == str(made)
+    assert [name for name, part in loaded.items() if part is not None] == [section]
+    if suffix == ".json":  # JSON has neither NaN nor infinity
+        json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(word))
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_files_without_measurements_have_none(suffix, tmp_path):
+    ec.save_spectrum(S, tmp_path / f"s{suffix}")
+    assert {load(tmp_path / f"s{suffix}") for load in LOADERS.values()} == {None}
+
+
+@pytest.mark.parametrize("section", MEASURED)
+def test_text_cannot_hold_measurements(section, tmp_path):
+    with pytest.raises(ValueError, match=rf"'{section}' must be None for a \.txt file"):
+        ec.save_spectrum(S, tmp_path / "s.txt", **{section: MEASURED[section]})
+    assert not (tmp_path / "s.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "value"),
+    [
+        ("measurement", "reason", "bored"),
+        ("measurement", "octave_error", [0.1]),
+        ("measurement", "num_alphas", [3, 3]),
+        ("measurement", "num_alphas", []),
+        ("measurement", "nodes", [1.0, math.inf]),
+        ("measurement", "nodes", "many"),
+        ("measurement", "num_products", None),
+        ("measurement", "seconds", "soon"),
+        ("noise", "octave_error", [0.1]),
+        ("noise", "octave_mass", [1.0, 2.0, math.inf]),
+        ("noise", "batch_size", None),
+        ("noise", "sigma2", "small"),
+        ("start", "source", "guess"),
+        ("start", "octave_index", []),
+    ],
+)
+def test_damaged_fields_are_refused(section, name, value, tmp_path):
+    path = tmp_path / "s.json"
+    ec.save_spectrum(S, path, **{section: MEASURED[section]})
+    fields = json.loads(path.read_text())
+    fields[section][name] = value
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"'path' must be a file whose {section} is complete"):
+        LOADERS[section](path)
+    del fields[section][name]
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"KeyError: '{name}'"):
+        ec.load_spectrum(path)
+    path.write_text(json.dumps({**fields, section: [1]}))
+    with pytest.raises(ValueError, match=f"whose {section} is complete"):
+        ec.load_spectrum(path)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+@pytest.mark.parametrize(
+    ("section", "made"),
+    [
+        ("measurement", record(octaves=shares([0], [0.1], [1.0], [math.nan]))),
+        ("measurement", record(nodes=np.array([math.inf]))),
+        ("measurement", record(reason="tired")),
+        ("measurement", record(alphas=(np.array([1.0, math.nan]), np.array([4.0, 5.0])))),
+        ("start", dataclasses.replace(START, source="guess")),
+    ],
+)
+def test_what_would_not_load_is_not_saved(section, made, suffix, tmp_path):
+    with pytest.raises(ValueError, match=f"save_spectrum: '{section}' must be complete and finite, got"):
+        ec.save_spectrum(S, tmp_path / f"s{suffix}", **{section: made})
+    assert list(tmp_path.iterdir()) == []

@@ -28,35 +28,6 @@ def record(**changes):
     return dataclasses.replace(made, **changes)
 
 
-def plain(made):
-    """The record as plain lists, for comparison."""
-    return json.loads(json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist()))
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"schedule_change": math.inf, "reason": "num_steps"},
-        {"made_by": "ü & <b>"},
-        {"preconditioner": "AdamW"},
-        {"error_between_probes": 0.021, "distance_between_probes": 0.03, "counted": np.array([0.2, 3.0])},
-    ],
-)
-def test_a_file_keeps_how_its_spectrum_was_measured(suffix, changes, tmp_path):
-    path, made = tmp_path / f"s{suffix}", record(**changes)
-    ec.save_spectrum(S, path, made)
-    assert plain(load_measurement(path)) == plain(made)
-    assert str(load_measurement(path)) == str(made)
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json", ".txt"])
-def test_files_without_one_have_none(suffix, tmp_path):
-    ec.save_spectrum(S, tmp_path / f"s{suffix}")
-    assert load_measurement(tmp_path / f"s{suffix}") is None
-
-
 def test_both_errors_are_in_the_text():
     """The error along one probe, and the error across probes: predicted, and measured if there are several."""
     made = record(error_between_probes=0.0212, distance_between_probes=0.0345, counted=np.array([3.0]))
@@ -93,52 +64,6 @@ def test_the_metric_and_both_errors_are_printed():
     assert "another 2 probes would change the schedule by about 1.30%" in shown[3]
 
 
-def test_json_stays_json_where_nothing_is_known_of_the_movement(tmp_path):
-    ec.save_spectrum(S, tmp_path / "s.json", record(schedule_change=math.inf))
-    json.loads((tmp_path / "s.json").read_text(), parse_constant=lambda word: pytest.fail(word))
-
-
-def test_text_cannot_hold_it(tmp_path):
-    with pytest.raises(ValueError, match=r"'measurement' must be None for a \.txt file"):
-        ec.save_spectrum(S, tmp_path / "s.txt", record())
-    assert not (tmp_path / "s.txt").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("reason", "bored"),
-        ("octave_error", [0.1]),
-        ("num_alphas", [3, 3]),
-        ("num_alphas", []),
-        ("nodes", [1.0, float("inf")]),
-        ("nodes", "many"),
-        ("num_products", None),
-        ("seconds", "soon"),
-    ],
-)
-def test_damaged_fields_are_refused(name, value, tmp_path):
-    path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, record())
-    fields = json.loads(path.read_text())
-    fields["measurement"][name] = value
-    path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match="'path' must be a file whose measurement is complete"):
-        load_measurement(path)
-    del fields["measurement"][name]
-    path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match=f"KeyError: '{name}'"):
-        ec.load_spectrum(path)
-
-
-def test_a_measurement_of_another_shape_is_refused(tmp_path):
-    path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, record())
-    path.write_text(json.dumps({**json.loads(path.read_text()), "measurement": [1]}))
-    with pytest.raises(ValueError, match="whose measurement is complete"):
-        ec.load_spectrum(path)
-
-
 @pytest.mark.parametrize("moved", [0.41, math.inf])
 def test_an_unsettled_file_is_loaded_with_a_warning(moved, tmp_path):
     ec.save_spectrum(S, tmp_path / "s.npz", record(reason="num_steps", schedule_change=moved))
@@ -156,22 +81,6 @@ def test_a_settled_file_is_loaded_without_one(tmp_path):
     }.items():
         ec.save_spectrum(S, tmp_path / f"{name}.npz", record(**changes))
         assert ec.load_spectrum(tmp_path / f"{name}.npz") == S
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"octaves": shares([0], [0.1], [1.0], [math.nan])},
-        {"nodes": np.array([math.inf])},
-        {"reason": "tired"},
-        {"alphas": (np.array([1.0, math.nan]), np.array([4.0, 5.0]))},
-    ],
-)
-def test_what_would_not_load_is_not_saved(suffix, changes, tmp_path):
-    with pytest.raises(ValueError, match="save_spectrum: 'measurement' must be complete and finite, got"):
-        ec.save_spectrum(S, tmp_path / f"s{suffix}", record(**changes))
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,11 @@
 import dataclasses
-import json
 import math
 
 import numpy as np
 import pytest
 
-import eigencurve as ec
-from eigencurve.spectrum.files import load_measurement, load_noise, load_start
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.octaves import Octaves
-
-S = ec.Spectrum([-0.1, 0.2, 3.0], [1, 6, 3], dim=10)
 
 
 def noise(**changes):
@@ -29,57 +24,6 @@ def noise(**changes):
         num_products=180, num_examples=64, seconds=1.5,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
-
-
-def plain(made):
-    """The estimate as plain lists, for comparison; NaN as a string."""
-    return json.dumps(dataclasses.asdict(made), default=lambda array: array.tolist())
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json"])
-@pytest.mark.parametrize("changes", [{}, {"exponent": math.nan, "exponent_error": math.nan}])
-def test_a_file_keeps_the_noise(suffix, changes, tmp_path):
-    path, made = tmp_path / f"s{suffix}", noise(**changes)
-    ec.save_spectrum(S, path, noise=made)
-    assert ec.load_spectrum(path) == S
-    assert load_measurement(path) is None
-    assert load_start(path) is None
-    assert plain(load_noise(path)) == plain(made)
-    assert str(load_noise(path)) == str(made)
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json", ".txt"])
-def test_files_without_one_have_none(suffix, tmp_path):
-    ec.save_spectrum(S, tmp_path / f"s{suffix}")
-    assert load_noise(tmp_path / f"s{suffix}") is None
-
-
-def test_json_stays_json_without_an_exponent(tmp_path):
-    ec.save_spectrum(S, tmp_path / "s.json", noise=noise(exponent=math.nan, exponent_error=math.nan))
-    json.loads((tmp_path / "s.json").read_text(), parse_constant=lambda word: pytest.fail(word))
-
-
-def test_text_cannot_hold_it(tmp_path):
-    with pytest.raises(ValueError, match=r"'noise' must be None for a \.txt file"):
-        ec.save_spectrum(S, tmp_path / "s.txt", noise=noise())
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("octave_error", [0.1]), ("octave_mass", [1.0, 2.0, float("inf")]), ("batch_size", None), ("sigma2", "small")],
-)
-def test_damaged_fields_are_refused(name, value, tmp_path):
-    path = tmp_path / "s.json"
-    ec.save_spectrum(S, path, noise=noise())
-    fields = json.loads(path.read_text())
-    fields["noise"][name] = value
-    path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match="'path' must be a file whose noise is complete"):
-        load_noise(path)
-    del fields["noise"][name]
-    path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match=f"KeyError: '{name}'"):
-        ec.load_spectrum(path)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,6 @@
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,3 +35,12 @@ def test_every_eigenvalue_is_in_the_octave_of_its_group(values):
 @pytest.mark.parametrize(("height", "place"), [(1e-9, 0), (1.99, 0), (3.9, 0), (4.1, 1), (8.0, 1), (1e9, 1)])
 def test_gaps_and_ends_belong_to_the_nearest_octave(height, place):
     assert nearest_octave(np.array([height]), np.array([1.0, 8.0]))[0] == place
+
+
+def test_quantities_and_columns_are_attributes_also_of_copies():
+    counts = octave_counts(ec.Spectrum([0.5, 3.5], [1, 1]), 0.5, 2)
+    for table in (counts, copy.deepcopy(counts), pickle.loads(pickle.dumps(counts))):
+        np.testing.assert_array_equal(table.num_eigenvalues, table.value)
+        np.testing.assert_array_equal(table.eigenvalue_sum, counts.columns["eigenvalue_sum"])
+        with pytest.raises(AttributeError, match="no 'sigma2'"):
+            _ = table.sigma2
