@@ -150,7 +150,7 @@ class Batches:
     def _size(self, batch: Any) -> int:
         size = self.count(batch)
         if size is None:
-            remedy = "Pass 'count', a function that returns the number of examples in a batch."
+            remedy = ("Pass ", _check.Arg("count"), ", a function that returns the number of examples in a batch.")
             _check.refuse(self.function, "batches", "made of tensors with a leading dimension", batch, remedy)
         return _check.whole(self.function, "count", size, minimum=0)
 

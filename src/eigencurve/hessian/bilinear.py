@@ -8,8 +8,7 @@ B and the gradients of x and w are its three partial derivatives, and the deriva
 of the same form. For the second derivative of a convolution, PyTorch instead runs one with a kernel as large as the
 image.
 
-PyTorch multiplies matrices by MKL, which uses no AVX-512 on processors by AMD. There, oneDNN can be twice as fast. And
-MKL can be several times slower if a batch of products has few columns than if it has few rows.
+PyTorch multiplies matrices by MKL, which uses no AVX-512 on processors by AMD. There, oneDNN can be twice as fast.
 """
 
 from __future__ import annotations
@@ -103,11 +102,10 @@ def _each(value: Any, num_axes: int) -> list[int]:
 
 
 def fast_product(a: Tensor, b: Tensor) -> Tensor | None:
-    """The product ``a @ b`` of matrices or of batches of matrices; None if PyTorch's own is as good."""
-    if not _is_replaceable(a, b):
+    """The product ``a @ b`` with a matrix ``b``; None if PyTorch's own is as good."""
+    if not _is_replaceable(a, b) or not is_onednn_faster():
         return None
-    left, right = (a.flatten(0, -2), b) if b.ndim == 2 else (a.flatten(0, -3), b.flatten(0, -3))
-    return _partial(_product_form, 0, {1: left, 2: right}).reshape(*a.shape[:-1], b.shape[-1])
+    return _partial(_product_form, 0, {1: a.flatten(0, -2), 2: b}).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _product_form(index: int, first: Tensor, second: Tensor) -> Tensor:
@@ -118,15 +116,11 @@ def _product_form(index: int, first: Tensor, second: Tensor) -> Tensor:
 
 
 def _is_replaceable(a: Tensor, b: Tensor) -> bool:
-    if not (a.device.type == b.device.type == "cpu" and a.dtype == b.dtype == torch.float32):
+    if b.ndim != 2 or a.ndim < 2 or a.shape[-1] != b.shape[0] or a.numel() * b.shape[1] < WORTHWHILE:
         return False
-    if a.layout != torch.strided or b.layout != torch.strided or torch.is_autocast_enabled("cpu"):
+    if torch.is_autocast_enabled("cpu") or not torch.backends.mkldnn.enabled:
         return False
-    if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2] or a.numel() * b.shape[-1] < WORTHWHILE:
-        return False
-    if b.ndim == 2:
-        return bool(torch.backends.mkldnn.enabled) and is_onednn_faster()
-    return a.shape[:-2] == b.shape[:-2]
+    return all(m.device.type == "cpu" and m.dtype == torch.float32 and m.layout == torch.strided for m in (a, b))
 
 
 @functools.cache
@@ -147,9 +141,7 @@ def is_onednn_faster() -> bool:
 
 def _multiplied(a: Tensor, b: Tensor) -> Tensor:
     """The product a b, computed as (bᵀ aᵀ)ᵀ if that is faster."""
-    (num_rows, inner), num_columns = a.shape[-2:], b.shape[-1]
-    if a.ndim == 3:
-        return torch.bmm(b.mT, a.mT).mT if num_columns < num_rows else torch.bmm(a, b)
+    (num_rows, inner), num_columns = a.shape, b.shape[1]
     return _by_onednn(b.mT, a.mT).mT if num_columns < num_rows < inner else _by_onednn(a, b)
 
 

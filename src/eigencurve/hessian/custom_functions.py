@@ -34,13 +34,14 @@ def wrong_functions(functions: Iterable[type], run: Callable[[], object]) -> dic
     A backward that computes with detached tensors gives right gradients, but Hessians without a part of the curvature,
     which may be symmetric. So each function is checked alone, on the inputs of its first call in ``run()``: the
     derivative of its backward by autograd is compared with finite differences of its backward. Differences of the whole
-    model would not do, because they include the kinks of ReLU networks, which no second derivative does.
+    model would include the kinks of ReLU networks, which no second derivative does.
 
-    The functions run in float64, with steps so small that hardly an input crosses a kink; those that accept
-    nothing but float32 get longer steps. A function is wrong only if no step agrees with autograd while two steps agree
-    with each other. One that cannot be called like this is accepted.
+    The functions run in float64, with steps so small that hardly an input crosses a kink; those that accept only
+    float32 get longer steps. A function is wrong only if no step agrees with autograd while two steps agree with each
+    other. One that cannot be called like this is accepted. ``torch.autograd.gradgradcheck`` has one step, and computes
+    whole Jacobians as soon as that step fails at a kink.
     """
-    found = {}
+    errors = {}
     for function, arguments in _first_calls(functions, run).items():
         for dtype in STEPS:
             try:
@@ -48,9 +49,9 @@ def wrong_functions(functions: Iterable[type], run: Callable[[], object]) -> dic
             except Exception:
                 continue
             if error > 0:
-                found[function.__name__] = error
+                errors[function.__name__] = error
             break
-    return found
+    return errors
 
 
 def _first_calls(functions: Iterable[type], run: Callable[[], object]) -> dict[Any, tuple[Any, ...]]:
@@ -198,10 +199,10 @@ def hooked_names(model: nn.Module) -> list[str]:
 @contextmanager
 def without_gradient_hooks(model: nn.Module) -> Iterator[None]:
     """Run a block without the gradient hooks of parameters, modules and intermediate tensors."""
-    found: list[Any] = [hooks for module in model.modules() for hooks in _hooks_of(module)]
-    found += [parameter._backward_hooks for parameter in model.parameters()]
-    found.append(torch_modules._global_backward_hooks)
-    before = [(hooks, dict(hooks)) for hooks in found if hooks]
+    hooked: list[Any] = [hooks for module in model.modules() for hooks in _hooks_of(module)]
+    hooked += [parameter._backward_hooks for parameter in model.parameters()]
+    hooked.append(torch_modules._global_backward_hooks)
+    before = [(hooks, dict(hooks)) for hooks in hooked if hooks]
     try:
         for hooks, _ in before:
             hooks.clear()

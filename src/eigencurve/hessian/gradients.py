@@ -54,7 +54,7 @@ class ExampleGradients:
         self.function, self.operator = function, operator
         self.source = gradient_source(function, operator if examples is None else examples)
         if examples is not None and self.source.names != gradient_source(function, operator).names:
-            need = "an operator on the same parameters as 'operator'"
+            need = ("an operator on the same parameters as ", _check.Arg("operator"))
             _check.refuse(function, "examples", need, f"{len(self.source.names)} other parameters")
         self.mean = self._transformed(self.source.gradient())
 
@@ -76,8 +76,8 @@ class ExampleGradients:
             ValueError: If there are fewer than two examples, or if the loss is not a mean over them.
         """
         if self.num_examples < 2:
-            remedy = "Pass batches of tensors with one row per example."
-            _check.refuse(self.function, "operator", "one of at least 2 examples", self.num_examples, remedy)
+            advice = "Pass batches of tensors with one row per example."
+            _check.refuse(self.function, "operator", "one of at least 2 examples", self.num_examples, advice)
         chosen = balanced_signs(self.num_examples, seed=0) == 1
         halves = [self._transformed(self.source.gradient(rows)) for rows in (chosen, ~chosen)]
         norm = space_of(self.operator).norm
@@ -85,10 +85,10 @@ class ExampleGradients:
         gap = norm(self.mean - halves[0] - halves[1])
         if gap > TOLERANCE[self.operator.dtype] * size:
             remedy = (
-                "The gradients of two halves of the examples do not add up to that of all. Use reduction='mean' "
-                "without class weights, pass 'count' if the loss ignores some labels, and use no loss that compares "
-                "the examples of a batch."
-            )
+                "The gradients of two halves of the examples do not add up to the gradient of all. Use "
+                "reduction='mean' without class weights, pass ", _check.Arg("count"), " if the loss ignores some "
+                "labels, and use no loss that compares the examples of a batch.",
+            )  # fmt: skip
             got = f"a relative difference of {gap / size:.1e}"
             _check.refuse(self.function, "operator", "one whose loss is a mean over examples", got, remedy)
 

@@ -23,12 +23,10 @@ def undisturbed(
 ) -> Iterator[None]:
     """Run a block with ``model`` in ``mode`` and all random states set to ``seed``, then restore everything.
 
-    With ``seed=None``, random states are left alone: a backward pass draws no random numbers, and recomputed
-    activations restore the state of their forward pass.
-
     Restored, also after an exception, are the training flag of each module, the buffers (the block works on copies),
     and the states of ``generators`` and of the global generators of torch, NumPy and Python. The block records
-    gradients even if the caller has disabled them.
+    gradients even if the caller has disabled them. With ``seed=None``, for a backward pass, random states are left
+    alone.
     """
     with ExitStack() as stack:
         stack.enter_context(_mode(model, mode))
@@ -58,10 +56,7 @@ def twice_differentiable_kernels(plain: bool, device: torch.device) -> Iterator[
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         if "torch._dynamo" in sys.modules:  # imported by torch.compile, whose functions have no double backward
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        if not plain:
-            stack.enter_context(FastKernels())
-        if plain:
-            stack.enter_context(_without_onednn())
+        stack.enter_context(_without_onednn() if plain else FastKernels())
         if plain and device.type == "cuda":
             stack.enter_context(torch.backends.cudnn.flags(enabled=False))
         yield

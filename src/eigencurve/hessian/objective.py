@@ -100,8 +100,8 @@ def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches
     if batches.is_split and name is not None:
         remedy = (
             f"Batch norm in train mode ({name}) makes the loss depend on how the batch is split, so microbatches "
-            "have another Hessian. Use mode='eval', or leave 'microbatch' out."
-        )
+            "have another Hessian. Use mode='eval', or leave ", _check.Arg("microbatch"), " out.",
+        )  # fmt: skip
         _check.refuse(function, "microbatch", "None with batch norm in train mode", batches.microbatch, remedy)
 
 

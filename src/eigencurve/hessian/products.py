@@ -13,7 +13,6 @@ from torch.autograd.graph import Node
 
 # v -> Hv, with one tensor per parameter on both sides.
 Product = Callable[[Sequence[Tensor]], Sequence[Tensor]]
-
 HAS_HOOKS = "the model has hooks for saved tensors"
 
 
@@ -119,8 +118,8 @@ def _graph_product(multiply: Product, tensors: Sequence[Tensor], twice: Sequence
 
 def _functions(tensors: Sequence[Tensor]) -> set[Any]:
     """Classes ``torch.autograd.Function`` that a backward pass calls, without those of this package."""
-    found = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}  # type: ignore[attr-defined]
-    return {function for function in found if not _is_in(function, __package__)}
+    functions = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}  # type: ignore[attr-defined]
+    return {function for function in functions if not _is_in(function, __package__)}
 
 
 def _is_in(function: type, package: str) -> bool:

@@ -57,7 +57,7 @@ def lstm(
     num_directions, per_layer = 1 + bidirectional, 4 if has_biases else 2
     last_outputs, last_cells = [], []
     for layer in range(num_layers):
-        found = []
+        directions = []
         for backwards in range(num_directions):
             index = layer * num_directions + backwards
             u, w, *biases = weights[index * per_layer : (index + 1) * per_layer]
@@ -66,8 +66,8 @@ def lstm(
             outputs, cells, _ = _Layer.apply(read, initial[0][index], initial[1][index], u, w, bias)  # type: ignore[no-untyped-call]
             last_outputs.append(outputs[-1])
             last_cells.append(cells[-1])
-            found.append(outputs.flip(0) if backwards else outputs)
-        values = torch.cat(found, -1)
+            directions.append(outputs.flip(0) if backwards else outputs)
+        values = torch.cat(directions, -1)
     return values.transpose(0, 1) if batch_first else values, torch.stack(last_outputs), torch.stack(last_cells)
 
 
@@ -115,10 +115,10 @@ class _LayerBackward(Function):
             torch.zeros_like(value) if direction is None else direction
             for direction, value in zip(directions, (x, h, c, u, w, u[:, 0]), strict=True)
         )
-        known = torch.addmm(b_dot, x.flatten(0, 1), u_dot.T)
-        known.addmm_(x_dot.flatten(0, 1), u.T).addmm_(_before(outputs, h).flatten(0, 1), w_dot.T)
+        a_dot = torch.addmm(b_dot, x.flatten(0, 1), u_dot.T)
+        a_dot.addmm_(x_dot.flatten(0, 1), u.T).addmm_(_before(outputs, h).flatten(0, 1), w_dot.T)
         outputs_dot, cells_dot, gates_grad, cells_grad, first = _tangent(
-            known.view_as(gates), h_dot, c_dot, gates.chunk(4, -1)[1], _Slopes(*slopes), ctx.bends, w
+            a_dot.view_as(gates), h_dot, c_dot, gates.chunk(4, -1)[1], _Slopes(*slopes), ctx.bends, w
         )
         outputs_grad = torch.zeros_like(eta)
         outputs_grad[:-1] = delta[1:] @ w_dot
@@ -141,16 +141,16 @@ class _LayerBackward(Function):
 def _forward(x: Tensor, h: Tensor, c: Tensor, u: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Outputs, cells and gates."""
     size = h.shape[-1]
-    found = []
-    for known in x @ u.T + b:
-        a = torch.addmm(known, h, w.T)
+    steps = []
+    for from_input in x @ u.T + b:
+        a = torch.addmm(from_input, h, w.T)
         gates = torch.sigmoid(a)
         gates[:, 2 * size : 3 * size] = torch.tanh(a[:, 2 * size : 3 * size])
         i, f, g, o = gates.chunk(4, -1)
         c = torch.addcmul(i * g, f, c)
         h = o * torch.tanh(c)
-        found.append((h, c, gates))
-    outputs, cells, all_gates = (torch.stack(values) for values in zip(*found, strict=True))
+        steps.append((h, c, gates))
+    outputs, cells, all_gates = (torch.stack(values) for values in zip(*steps, strict=True))
     return outputs, cells, all_gates
 
 
@@ -190,22 +190,22 @@ def _bends(gates: Tensor, cells: Tensor, before: Tensor, gamma: Tensor, eta: Ten
 
 
 def _tangent(
-    known: Tensor, h_dot: Tensor, c_dot: Tensor, kept: Tensor, slopes: _Slopes, bends: _Bends, w: Tensor
+    a_dot: Tensor, h_dot: Tensor, c_dot: Tensor, kept: Tensor, slopes: _Slopes, bends: _Bends, w: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Derivatives of outputs and cells, and of δ, γ and the first cell's gradient at fixed gradients of later steps.
 
-    ``known`` is the part of a_dot that does not depend on the step before; it is overwritten with a_dot.
+    ``a_dot`` is at first the part that does not depend on the step before; the loop adds the other part in place.
     """
     outputs_dot, cells_dot = torch.empty_like(bends.opened), torch.empty_like(bends.opened)
-    i_dot, f_dot, g_dot, o_dot = known.chunk(4, -1)  # parts of a_dot, once the loop has completed ``known``
-    steps = zip(known, outputs_dot, cells_dot, kept, slopes.through, slopes.output, strict=True)
+    i_dot, f_dot, g_dot, o_dot = a_dot.chunk(4, -1)
+    steps = zip(a_dot, outputs_dot, cells_dot, kept, slopes.through, slopes.output, strict=True)
     shares = zip(i_dot, f_dot, g_dot, o_dot, *slopes.cell.chunk(3, -1), strict=True)
     h, c = h_dot, c_dot
     for (a, out, cell, keep, through, output), (i, f, g, o, by_i, by_f, by_g) in zip(steps, shares, strict=True):
         a.addmm_(h, w.T)
         c = torch.mul(keep, c, out=cell).addcmul_(by_i, i).addcmul_(by_f, f).addcmul_(by_g, g)
         h = torch.mul(through, c, out=out).addcmul_(output, o)
-    delta_dot = known * bends.same
+    delta_dot = a_dot * bends.same
     delta_i, delta_f, delta_g, delta_o = delta_dot.chunk(4, -1)
     delta_i.addcmul_(bends.inputs, g_dot)
     delta_f.addcmul_(bends.forget, _before(cells_dot, c_dot))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from eigencurve import _check
+from eigencurve._check import Arg, ArgumentWarning
 from eigencurve.hessian.custom_functions import HookNotice, hooked_names, without_gradient_hooks
 from eigencurve.hessian.differences import choose_step, relative_size
 from eigencurve.hessian.lanczos import TOLERANCE, LinearOperator
@@ -85,18 +86,21 @@ def _require_mean(operator: CurvatureOperator) -> None:
         got = f"a sum: {whole:.4g} for a batch, and {mean:.4g} on average for its halves"
         _check.refuse(_name(operator), "loss_fn", "the mean over the batch", got, "Use reduction='mean'.")
     if abs(whole - total) <= NEARLY_SUM * abs(total - mean):
-        warnings.warn(
-            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the losses of its halves add up to "
-            f"{total:.4g}, so 'loss_fn' seems to be a sum over the batch. Use its mean (reduction='mean').",
-            stacklevel=4,
+        halves = f"the losses of its halves add up to {total:.4g}, so "
+        advice: tuple[str, ...] = (
+            Arg("loss_fn"),
+            " seems to be a sum over the batch. Use its mean (reduction='mean').",
         )
     elif operator.is_split:
-        warnings.warn(
-            f"{_name(operator)}: the loss of a batch is {whole:.4g}, and the mean of its halves {mean:.4g}, so the "
-            "matrix depends on 'microbatch'. If the loss is a mean over something else than rows, pass 'count'; "
-            "otherwise leave 'microbatch' out.",
-            stacklevel=4,
-        )
+        halves = f"the mean of its halves {mean:.4g}, so the matrix depends on how it is split. "
+        advice = (
+            "If the loss is a mean over something else than rows, pass ", Arg("count"), "; otherwise leave ",
+            Arg("microbatch"), " out.",
+        )  # fmt: skip
+    else:
+        return
+    text = f"{_name(operator)}: the loss of a batch is {whole:.4g}, and {halves}"
+    warnings.warn(ArgumentWarning((text, *advice)), stacklevel=4)
 
 
 def _require_finite(operator: CurvatureOperator, product: Tensor) -> None:

@@ -19,9 +19,6 @@ PLAIN = (bool, int, str, bytes, complex, type(None), torch.dtype, torch.device)
 LARGEST_COPY = 1 << 24
 LARGEST_CONTAINER = 1000
 INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-# Fields of a module that its outputs do not depend on.
-UNUSED = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
-          "_compiled_call_impl", "_non_persistent_buffers_set")  # fmt: skip
 
 
 class Change(Enum):
@@ -56,27 +53,25 @@ class Snapshot:
     def __init__(
         self, model: nn.Module, batch: Any, objective: Any, *, with_training: bool, with_values: bool = True
     ) -> None:
-        self._roots, self._with_training, self._with_values = (model, batch, objective), with_training, with_values
+        self._roots, self._with_training = (model, batch, objective), with_training
         walk = self._walk()
         self._facts, self._places = walk.facts, walk.places
-        self._copies = [_bits(tensor).clone() for tensor in walk.tensors] if with_values else []
+        self._copies = [_bits(tensor).clone() for tensor in walk.tensors] if with_values else None
 
     def change(self) -> Change:
         """What has changed since."""
         walk = self._walk()
         if walk.facts != self._facts:
             return Change.SETTINGS
-        if not self._with_values:
+        if self._copies is None:
             return Change.NOTHING
-        same = walk.places == self._places and all(
-            torch.equal(_bits(tensor), copy) for tensor, copy in zip(walk.tensors, self._copies, strict=True)
-        )
+        pairs = zip(walk.tensors, self._copies, strict=True)
+        same = walk.places == self._places and all(torch.equal(_bits(tensor), copy) for tensor, copy in pairs)
         return Change.NOTHING if same else Change.VALUES
 
     def _walk(self) -> _Walk:
         walk, (model, batch, objective) = _Walk(self._with_training), self._roots
-        walk.visit(model)
-        walk.visit(batch)
+        walk.visit(model, batch)
         walk.largest_copy = LARGEST_COPY
         walk.visit(objective)
         return walk
@@ -101,7 +96,7 @@ class _Walk:
         facts: What counts by equality.
         tensors: Tensors that count by their bits.
         places: Addresses and versions of tensors. A graph refuses tensors of another version, even with the same bits.
-        largest_copy: Maximum number of bytes of a tensor that counts by its bits; None is no limit.
+        largest_copy: Maximum number of bytes of a tensor that counts by its bits.
     """
 
     def __init__(self, with_training: bool) -> None:
@@ -109,66 +104,61 @@ class _Walk:
         self.facts: list[Any] = []
         self.tensors: list[Tensor] = []
         self.places: list[tuple[int, int]] = []
-        self.largest_copy: int | None = None
+        self.largest_copy = float("inf")
         self._seen: set[int] = set()
         self._is_inside = False
 
-    def visit(self, value: Any) -> None:
-        """Record ``value`` and what it refers to."""
-        kind = type(value)
-        if kind in PLAIN:
-            self.facts.append(value)
-        elif kind is float:
-            self.facts.append(repr(value))  # NaN is not equal to itself
-        elif id(value) in self._seen:
-            self.facts.append(_Same(value))
-        else:
-            self._seen.add(id(value))
-            self.facts.append(kind)
-            self._visit_new(value)
+    def visit(self, *values: Any) -> None:
+        """Record ``values`` and what they refer to."""
+        for value in values:
+            kind = type(value)
+            if kind in PLAIN:
+                self.facts.append(value)
+            elif kind is float:
+                self.facts.append(repr(value))  # NaN is not equal to itself
+            elif id(value) in self._seen:
+                self.facts.append(_Same(value))
+            else:
+                self._seen.add(id(value))
+                self.facts.append(kind)
+                self._visit_new(value)
 
     def _visit_new(self, value: Any) -> None:
-        if isinstance(value, Tensor):
-            self._tensor(value)
-        elif isinstance(value, nn.Module):
-            self._module(value)
-        elif isinstance(value, np.ndarray) and value.dtype != object and value.nbytes <= LARGEST_COPY:
-            self.facts.append((value.shape, value.tobytes()))
-        elif isinstance(value, Mapping | list | tuple | set | frozenset):
-            self._container(value)
-        elif isinstance(value, types.FunctionType):
-            self._function(value)
-        elif isinstance(value, types.MethodType):
-            self._each(value.__func__, value.__self__)
-        elif isinstance(value, functools.partial):
-            self._each(value.func, value.args, value.keywords)
-        else:
-            self._other(value)
-
-    def _each(self, *values: Any) -> None:
-        for value in values:
-            self.visit(value)
+        match value:
+            case Tensor():
+                self._tensor(value)
+            case nn.Module():
+                self._module(value)
+            case np.ndarray() if value.dtype != object and value.nbytes <= LARGEST_COPY:
+                self.facts.append((value.shape, value.tobytes()))
+            case Mapping() | list() | tuple() | set() | frozenset():
+                self._container(value)
+            case types.FunctionType():
+                self._function(value)
+            case types.MethodType():
+                self.visit(value.__func__, value.__self__)
+            case functools.partial():
+                self.visit(value.func, value.args, value.keywords)
+            case _:
+                self._object(value)
 
     def _tensor(self, tensor: Tensor) -> None:
-        size = tensor.numel() * tensor.element_size()
-        hooks = getattr(tensor, "_backward_hooks", None) or {}
-        self.facts.append((tensor.dtype, tensor.shape, tensor.device, tensor.layout, tensor.requires_grad, len(hooks)))
-        self.facts.extend(map(_Same, hooks.values()))
+        hooks = (getattr(tensor, "_backward_hooks", None) or {}).values()
+        self.facts.append((tensor.dtype, tensor.shape, tensor.device, tensor.layout, tensor.requires_grad))
+        self.facts.extend(map(_Same, hooks))
         if tensor.layout != torch.strided or tensor.device.type == "meta":
             self.facts.append(_Same(tensor))
             return
         self.places.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
-        if self.largest_copy is None or size <= self.largest_copy:
+        if tensor.numel() * tensor.element_size() <= self.largest_copy:
             self.tensors.append(tensor)
 
     def _module(self, module: nn.Module) -> None:
         for name, value in vars(module).items():
-            if name in UNUSED or (name == "training" and not self.with_training):
-                continue
-            if type(value) in (dict, set) and not value:
-                continue
-            self.facts.append(name)
-            self.visit(value)
+            is_empty = isinstance(value, dict | set) and not value
+            if not is_empty and (name != "training" or self.with_training):
+                self.facts.append(name)
+                self.visit(value)
         kind = type(module)
         if not _is_library(kind.__module__, getattr(kind.forward, "__code__", None)):
             self.visit(kind.forward)
@@ -182,23 +172,22 @@ class _Walk:
                 self.facts.append(key if type(key) in (str, int) else _Same(key))
                 self.visit(value)
         else:
-            self._each(*values)
+            self.visit(*values)
 
     def _function(self, function: types.FunctionType) -> None:
+        """A function: its code, defaults and closure and, if it is the user's, the global variables that it names."""
         self.facts.append(_Same(function.__code__))
-        self._each(function.__defaults__, function.__kwdefaults__)
+        self.visit(function.__defaults__, function.__kwdefaults__)
         for cell in function.__closure__ or ():
             try:
                 self.visit(cell.cell_contents)
             except ValueError:  # an empty cell
                 self.facts.append(None)
         if not _is_library(function.__module__, function.__code__):
-            for name in _names(function.__code__):
-                value = function.__globals__.get(name)
-                if not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
-                    self.visit(value)
+            values = (function.__globals__.get(name) for name in _names(function.__code__))
+            self.visit(*(v for v in values if not isinstance(v, types.ModuleType | type | types.BuiltinFunctionType)))
 
-    def _other(self, value: Any) -> None:
+    def _object(self, value: Any) -> None:
         """An object of another kind, such as a trainer: its identity and its fields.
 
         Of an object within such an object, only plain values and tensors count, because it may lead to everything else.
