@@ -65,7 +65,7 @@ def test_errors_name_the_options_and_nothing_is_written(here):
     before = sorted(here.iterdir())
     outputs = ("-o", "best.json", "--report", "page.html")
     assert "Pass --loss with the name of one" in failed("two.csv", *outputs)
-    assert "pass --resumed" in failed("back.csv", *outputs)
+    assert "set --resumed" in failed("back.csv", *outputs)
     assert "--lr-column" in failed("cosine.csv", "--lr-column", "rate", *outputs)
     assert sorted(here.iterdir()) == before
     assert "back: 100 losses" in run("fit", "back.csv", "--resumed").stdout

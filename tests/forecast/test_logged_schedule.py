@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
+from eigencurve._check import Arg
 from eigencurve.forecast.logged_schedule import schedule_from_rates, uncertain_areas
 
 T = 1000
@@ -34,51 +35,49 @@ def test_rates_logged_at_every_step_are_exact(rates):
     ],
     ids=lambda f: f.kind,
 )
-def test_smooth_schedules_are_recovered_without_a_doubt(schedule, every):
-    found, doubts = schedule_from_rates(*logged(schedule, every), T)
-    assert not doubts
+def test_smooth_schedules_are_recovered_without_a_warning(schedule, every):
+    found, notes = schedule_from_rates(*logged(schedule, every), T)
+    assert not notes
     assert_allclose(found.values().sum(), schedule.values().sum(), rtol=2e-3)
     assert np.abs(found.values() - schedule.values()).max() < 0.02 * 0.1
 
 
-def test_a_drop_that_could_be_anywhere_is_a_doubt():
+def test_a_drop_that_could_be_anywhere_is_a_warning():
     schedule = ec.multistep(T, 0.1, [475, 725])
-    _, (doubt,) = schedule_from_rates(*logged(schedule, 50), T)
-    assert "between step 450 (0.1) and 500 (0.01) it may have changed anywhere" in doubt
-    assert "Pass schedule=" in doubt
-    _, doubts = schedule_from_rates(*logged(schedule, 5), T)
-    assert not doubts
+    _, (note,) = schedule_from_rates(*logged(schedule, 50), T)
+    assert "between step 450 (0.1) and 500 (0.01) it may have changed anywhere" in note[0]
+    assert Arg("schedule") in note
+    _, notes = schedule_from_rates(*logged(schedule, 5), T)
+    assert not notes
 
 
 def test_a_peak_between_two_logged_rates_is_recovered():
     schedule = ec.warmup(ec.linear(T - 150, 0.1), 150)
-    found, doubts = schedule_from_rates(*logged(schedule, 100), T)
-    assert not doubts
+    found, notes = schedule_from_rates(*logged(schedule, 100), T)
+    assert not notes
     assert_allclose(found.values(), schedule.values(), rtol=1e-9)
 
 
-def test_a_first_row_at_the_logging_interval_is_no_doubt():
+def test_a_first_row_at_the_logging_interval_needs_no_warning():
     for every in (10, 40):
         for first in (every - 1, every, every + 1):
             steps = np.arange(first, T, every)
-            _, doubts = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
-            assert not doubts
+            _, notes = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
+            assert not notes
     steps = np.arange(100, T, 100)
-    _, (doubt,) = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
-    assert "no learning rate is logged before step 100 (10.0% of the run)" in doubt
+    _, (note,) = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
+    assert "no learning rate is logged before step 100 (10.0% of the run)" in note[0]
 
 
-def test_a_warmup_that_may_end_anywhere_in_an_interval_is_a_doubt():
+def test_a_warmup_that_may_end_anywhere_in_an_interval_is_a_warning():
     steps = np.arange(0, T, 50)
     rates = np.where(steps == 0, 0.0, 0.3)
-    found, (doubt,) = schedule_from_rates(steps, rates, T)
-    assert doubt == (
-        "the warmup ends anywhere from step 1 to 50, between two logged learning rates, and 25 steps are assumed. A "
-        "recommendation for a short run may depend on it: pass warmup_steps=."
-    )
+    found, (note,) = schedule_from_rates(steps, rates, T)
+    assert note[0].startswith("the warmup ends anywhere from step 1 to 50")
+    assert Arg("warmup_steps") in note
     assert int(np.argmax(found.values())) == 25
-    found, doubts = schedule_from_rates(steps, rates, T, warmup_steps=15)
-    assert not doubts
+    found, notes = schedule_from_rates(steps, rates, T, warmup_steps=15)
+    assert not notes
     assert_allclose(found.values(), 0.3 * np.minimum(np.arange(T) / 15, 1.0))
 
 
@@ -111,54 +110,54 @@ def test_a_warmup_from_zero_is_extended_to_the_start(delay):
     """Some trainers log the rate of the last update: the line meets zero at step 1."""
     rates = np.minimum(np.arange(T) / 200, 1.0)
     steps = np.arange(50, T, 50)
-    found, doubts = schedule_from_rates(steps, rates[steps - delay], T)
-    assert not doubts
+    found, notes = schedule_from_rates(steps, rates[steps - delay], T)
+    assert not notes
     assert np.abs(found.values() - rates).max() < 2 / 200
 
 
-def test_what_is_not_logged_at_the_start_is_held_and_a_doubt():
+def test_what_is_not_logged_at_the_start_is_held_with_a_warning():
     steps = np.arange(100, T, 50)
-    found, (doubt,) = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
+    found, (note,) = schedule_from_rates(steps, np.full(len(steps), 0.3), T)
     assert (found.values() == 0.3).all()
-    assert doubt.startswith("no learning rate is logged before step 100 (10.0% of the run), and 0.3 is assumed there")
-    assert "warmup_steps=" in doubt
-    _, doubts = schedule_from_rates(np.arange(10, T, 5), np.full(198, 0.3), T)
-    assert not doubts
+    assert note[0].startswith("no learning rate is logged before step 100 (10.0% of the run), and 0.3 is assumed")
+    assert {Arg("warmup_steps"), Arg("schedule")} < set(note)
+    _, notes = schedule_from_rates(np.arange(10, T, 5), np.full(198, 0.3), T)
+    assert not notes
 
 
 def test_a_given_warmup_is_that_of_the_library():
     schedule = ec.warmup(ec.constant(T - 80, 0.3), 80)
     steps = np.arange(100, T, 50)
-    found, doubts = schedule_from_rates(steps, schedule(steps), T, warmup_steps=80)
-    assert not doubts
+    found, notes = schedule_from_rates(steps, schedule(steps), T, warmup_steps=80)
+    assert not notes
     assert_allclose(found.values(), schedule.values(), rtol=1e-12)
 
 
-def test_what_is_not_logged_at_the_end_is_held_and_a_doubt():
-    found, (doubt,) = schedule_from_rates(np.array([0, 200, 400, 500]), np.array([0.3, 0.22, 0.14, 0.1]), T)
+def test_what_is_not_logged_at_the_end_is_held_with_a_warning():
+    found, (note,) = schedule_from_rates(np.array([0, 200, 400, 500]), np.array([0.3, 0.22, 0.14, 0.1]), T)
     assert (found.values()[500:] == 0.1).all()
-    assert "no learning rate is logged after step 500, but losses up to step 1,000; 0.1 is assumed" in doubt
-    _, doubts = schedule_from_rates(np.array([0, 250, 500]), np.array([0.3, 0.3, 0.3]), T)
-    assert not doubts
+    assert "no learning rate is logged after step 500, but losses up to step 1,000; 0.1 is assumed" in note[0]
+    _, notes = schedule_from_rates(np.array([0, 250, 500]), np.array([0.3, 0.3, 0.3]), T)
+    assert not notes
 
 
 def test_a_drop_at_the_end_does_not_continue():
     steps = np.arange(0, 1000, 100)
     rates = np.where(steps < 900, 0.1, 0.01)
-    found, doubts = schedule_from_rates(steps, rates, 990)
+    found, notes = schedule_from_rates(steps, rates, 990)
     assert (found.values()[900:] == 0.01).all()
-    assert any("after step 900" in doubt for doubt in doubts)
+    assert any("after step 900" in note[0] for note in notes)
 
 
-def test_one_rate_is_a_constant_and_a_doubt():
-    found, doubts = schedule_from_rates(np.array([0]), np.array([0.3]), T)
+def test_one_rate_is_a_constant_with_a_warning():
+    found, notes = schedule_from_rates(np.array([0]), np.array([0.3]), T)
     assert (found.values() == 0.3).all()
-    assert len(doubts) == 1
+    assert len(notes) == 1
 
 
 def test_rates_after_the_last_loss_do_not_matter():
     steps, rates = logged(ec.multistep(T, 0.1, [725]), 50)
-    found, doubts = schedule_from_rates(steps, rates, 500)
-    assert not doubts
+    found, notes = schedule_from_rates(steps, rates, 500)
+    assert not notes
     assert found.total_steps == 500
     assert (found.values() == 0.1).all()

@@ -48,8 +48,8 @@ def test_a_warmup_is_recovered_to_within_the_interval(convention, decay, rise, e
 def test_a_warmup_inside_the_first_interval_is_exact_from_the_first_rate_of_the_library(rise, every):
     """The rate of step 0 is the peak over W + 1."""
     steps = np.arange(0, T, every)
-    found, doubts = schedule_from_rates(steps, rates_of("library", "cosine", rise)[steps], T)
-    assert not doubts
+    found, notes = schedule_from_rates(steps, rates_of("library", "cosine", rise)[steps], T)
+    assert not notes
     assert coverage_of(found, PEAK).warmup_steps == rise
 
 

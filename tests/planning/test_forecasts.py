@@ -9,7 +9,7 @@ from tests.planning.logged import COSINE, LR, RISE, STEPS, log_text, runs, write
 from eigencurve import linear, schedule_from_dict, warmup
 from eigencurve.forecast import fit_runs
 from eigencurve.planning import forecasts
-from eigencurve.planning.forecasts import BEST_FOUND, LogSettings, forecast_view, read_runs, usual_runs, worded
+from eigencurve.planning.forecasts import BEST_FOUND, LogSettings, forecast_view, read_runs, usual_runs
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +122,7 @@ def test_logs_are_read_with_their_warnings_and_distinct_names(tmp_path):
     assert [run.name for run in loaded.runs] == ["cosine", "cosine (2)", "late"]
     assert len(loaded.warnings) == 1
     assert "no learning rate is logged before step 200" in loaded.warnings[0]
+    assert "pass --warmup_steps" in read_runs([late], LogSettings(), name_of=lambda name: f"--{name}").warnings[0]
     assert read_runs([late], LogSettings(warmup_steps=RISE)).warnings == ()
     short = read_runs([tmp_path / "cosine.csv"], LogSettings(last_step=1000)).runs[0]
     assert short.steps[-1] == 1000
@@ -138,10 +139,3 @@ def test_several_runs_of_one_file(tmp_path):
     assert fit_runs(loaded.runs).names == ("a", "b")
     with pytest.raises(ValueError, match="'c'"):
         read_runs([path], LogSettings(), ["c"])
-
-
-def test_other_words_for_arguments():
-    words = {"loss": "--loss", "resumed": "--resumed", "run": "--run"}
-    assert worded("Pass loss= to load_run, with the loss.", words) == "Pass --loss with the loss."
-    assert worded("load_run: a: pass resumed=True.", words) == "a: pass --resumed."
-    assert worded("pass schedule= now", words) == "pass schedule= now"

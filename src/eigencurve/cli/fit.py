@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from eigencurve._check import ArgumentError
 from eigencurve.cli import options
 from eigencurve.cli.output import ScheduleFiles, command_line, require_writable, show_json, warn, write, write_all
 from eigencurve.cli.shell import new_app
@@ -22,21 +23,12 @@ from eigencurve.planning.forecasts import (
     next_run_line,
     read_runs,
     run_line,
-    worded,
 )
 from eigencurve.planning.from_runs import plan_from_view
 
 app = new_app()
-# Options in place of the arguments of load_run.
-WORDS = {
-    "loss": "--loss",
-    "lr": "--lr-column",
-    "run": "--run",
-    "warmup_steps": "--warmup",
-    "last_step": "--last-step",
-    "resumed": "--resumed",
-    "schedule": "schedule= in Python (load_run)",
-}
+# Options for the arguments of load_run whose names differ.
+OPTIONS = {"lr": "--lr-column", "warmup_steps": "--warmup", "schedule": "'schedule' of load_run in Python"}
 
 
 @app.command()
@@ -108,10 +100,13 @@ def fit(
 def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> LoadedRuns:
     """Read logs, with messages that name the options of the command line."""
     try:
-        loaded = read_runs(logs, settings, names)
-    except ValueError as error:
-        raise ValueError(worded(str(error), WORDS)) from error
-    return LoadedRuns(loaded.runs, tuple(worded(warning, WORDS) for warning in loaded.warnings))
+        return read_runs(logs, settings, names, _option)
+    except ArgumentError as error:
+        raise ValueError(error.sentence(_option)) from error
+
+
+def _option(argument: str) -> str:
+    return OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
 
 def _require_warmup(logs: list[Path], settings: LogSettings, names: list[str], loaded: LoadedRuns) -> None:

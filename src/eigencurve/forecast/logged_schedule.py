@@ -1,10 +1,11 @@
-"""The schedule of a run from the learning rates in its log, and what the log leaves open about it."""
+"""The schedule of a run from the learning rates in its log, with a warning about each part that is not logged."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eigencurve._arrays import Array, IntArray
+from eigencurve._check import Arg, Words
 from eigencurve.forecast.ramp import Ramp, ramp_of
 from eigencurve.forecast.runs import through
 from eigencurve.schedules.piecewise import Piecewise
@@ -18,17 +19,19 @@ ORIGIN_STEPS, ORIGIN_FRACTION = 1.5, 0.02
 # Largest relative difference of the last two slopes if the last one is to continue; a cosine has 0.5 near its end.
 SIMILAR_SLOPES = 0.6
 
+WHOLE_SCHEDULE = ("Pass the schedule of the run as ", Arg("schedule"), ".")
+
 
 def schedule_from_rates(
     steps: IntArray, rates: Array, total_steps: int, warmup_steps: int | None = None
-) -> tuple[Piecewise, list[str]]:
+) -> tuple[Piecewise, list[Words]]:
     """The piecewise linear schedule through logged rates, and a sentence for each thing that it had to assume.
 
     The rate at step t is that of the update from t to t + 1 completed steps. Between two logged rates the schedule is
     the straight line; a warmup that ends between them is solved for (:func:`~.ramp.ramp_of`). Before the first one it
     rises from 0 if ``warmup_steps`` is given or if the first rates rise on a line through the origin; otherwise it is
-    constant. After the last one the line continues for up to one logging
-    interval if the last two segments have similar slopes; otherwise the rate is constant.
+    constant. After the last one the line continues for up to one logging interval if the last two segments have similar
+    slopes; otherwise the rate is constant.
 
     Args:
         steps: Steps of the logged rates, increasing from 0 or more.
@@ -37,25 +40,25 @@ def schedule_from_rates(
         warmup_steps: Number of steps of a linear warmup that the log does not show.
     """
     knots = steps.astype(np.float64)
-    start_knots, start_rates, doubts = _start(knots, rates, total_steps, warmup_steps)
-    end_knots, end_rates, end_doubts = _end(knots, rates, total_steps)
+    start_knots, start_rates, notes = _start(knots, rates, total_steps, warmup_steps)
+    end_knots, end_rates, end_notes = _end(knots, rates, total_steps)
     ramp = ramp_of(knots, rates, warmup_steps)
     if ramp is None:
-        doubts += _gaps(knots, rates, total_steps) + end_doubts
+        notes += _gaps(knots, rates, total_steps) + end_notes
     else:
-        doubts += _ramp_doubt(ramp, knots, rates)
+        notes += _ramp_note(ramp, knots, rates)
         knots, rates = (np.insert(*pair) for pair in ((knots, ramp.before, ramp.end), (rates, ramp.before, ramp.rate)))
-        doubts += _gaps(knots, rates, total_steps, known=ramp.before + 1) + end_doubts
+        notes += _gaps(knots, rates, total_steps, logged=ramp.before + 1) + end_notes
     num_inside = int(np.searchsorted(knots, total_steps - 1)) + 1
     all_knots = np.concatenate((start_knots, knots[:num_inside], end_knots))
     all_rates = np.concatenate((start_rates, rates[:num_inside], end_rates))
-    return through(total_steps, all_knots, all_rates), doubts
+    return through(total_steps, all_knots, all_rates), notes
 
 
 def _start(
     knots: Array, rates: Array, total_steps: int, warmup_steps: int | None
-) -> tuple[list[float], list[float], list[str]]:
-    """Knots and rates before the first logged rate, and the doubt about them."""
+) -> tuple[list[float], list[float], list[Words]]:
+    """Knots and rates before the first logged rate, and a warning about them."""
     first, rate = float(knots[0]), float(rates[0])
     if first == 0:
         return [], [], []
@@ -67,11 +70,9 @@ def _start(
     interval = float(knots[1]) - first if len(knots) > 1 else 0.0
     if first <= max(TOLERANCE * total_steps, min(interval + 1, FIRST_ROW * total_steps)):
         return [0.0], [rate], []
-    doubt = (
-        f"no learning rate is logged before step {first:,.0f} ({first / total_steps:.1%} of the run), and {rate:g} is "
-        f"assumed there. If the run had a warmup, pass warmup_steps= or schedule=."
-    )
-    return [0.0], [rate], [doubt]
+    unlogged = f"no learning rate is logged before step {first:,.0f} ({first / total_steps:.1%} of the run)"
+    remedy = ("If the run had a warmup, pass ", Arg("warmup_steps"), " or ", Arg("schedule"), ".")
+    return [0.0], [rate], [(f"{unlogged}, and {rate:g} is assumed there. ", *remedy)]
 
 
 def _origin(knots: Array, rates: Array) -> float | None:
@@ -86,37 +87,39 @@ def _origin(knots: Array, rates: Array) -> float | None:
     return max(0.0, float(value)) if abs(value) <= max(ORIGIN_STEPS * slope, ORIGIN_FRACTION * rates[0]) else None
 
 
-def _ramp_doubt(ramp: Ramp, knots: Array, rates: Array) -> list[str]:
-    """The doubt about the end of the warmup, if the sum of all rates may be off by more than 1 %."""
+def _ramp_note(ramp: Ramp, knots: Array, rates: Array) -> list[Words]:
+    """A warning about the end of the warmup, if the sum of all rates may be off by more than 1 %."""
     open_area = ramp.rate * max(ramp.last - ramp.end, ramp.end - ramp.first) / 2
     if open_area <= TOLERANCE * _sum_of_rates(knots, rates):
         return []
-    return [
-        f"the warmup ends anywhere from step {ramp.first:,.0f} to {ramp.last:,.0f}, between two logged learning rates, "
-        f"and {ramp.end:,.0f} steps are assumed. A recommendation for a short run may depend on it: pass warmup_steps=."
-    ]
+    between = (
+        f"the warmup ends anywhere from step {ramp.first:,.0f} to {ramp.last:,.0f}, between two logged learning rates"
+    )
+    remedy = ("A recommendation for a short run may depend on it: pass ", Arg("warmup_steps"), ".")
+    return [(f"{between}, and {ramp.end:,.0f} steps are assumed. ", *remedy)]
 
 
 def _sum_of_rates(knots: Array, rates: Array) -> float:
     return float(np.diff(knots) @ (rates[1:] + rates[:-1])) / 2 + float(rates[0] * knots[0])
 
 
-def _gaps(knots: Array, rates: Array, total_steps: int, known: int = 0) -> list[str]:
-    """The doubt about changes between logged rates, if the sum of all rates may be off by more than 1 %.
+def _gaps(knots: Array, rates: Array, total_steps: int, logged: int = 0) -> list[Words]:
+    """A warning about changes between logged rates, if the sum of all rates may be off by more than 1 %.
 
-    The first ``known`` segments have none.
+    The first ``logged`` segments have none.
     """
     inside = uncertain_areas(knots, rates)[: np.searchsorted(knots, total_steps)]
-    inside[:known] = 0.0
+    inside[:logged] = 0.0
     total = _sum_of_rates(knots, rates)
     if inside.sum() <= TOLERANCE * total:
         return []
     worst = int(np.argmax(inside))
-    return [
-        f"the learning rate is logged too rarely: between step {knots[worst]:,.0f} ({rates[worst]:.3g}) and "
-        f"{knots[worst + 1]:,.0f} ({rates[worst + 1]:.3g}) it may have changed anywhere, and the sum of the rates may "
-        f"be off by {inside.sum() / total:.1%}. Pass schedule= with the schedule of the run."
-    ]
+    ends = [f"{knots[place]:,.0f} ({rates[place]:.3g})" for place in (worst, worst + 1)]
+    problem = (
+        f"the learning rate is logged too rarely: between step {ends[0]} and {ends[1]} it may have changed anywhere, "
+        f"and the sum of the rates may be off by {inside.sum() / total:.1%}. "
+    )
+    return [(problem, *WHOLE_SCHEDULE)]
 
 
 def uncertain_areas(knots: Array, rates: Array) -> Array:
@@ -146,8 +149,8 @@ def uncertain_areas(knots: Array, rates: Array) -> Array:
     return np.asarray(gaps**2 / 2 * np.where(left * right < 0, bend, np.minimum(np.abs(left), np.abs(right))))
 
 
-def _end(knots: Array, rates: Array, total_steps: int) -> tuple[list[float], list[float], list[str]]:
-    """A knot and rate after the last logged rate, and the doubt about it."""
+def _end(knots: Array, rates: Array, total_steps: int) -> tuple[list[float], list[float], list[Words]]:
+    """A knot and rate after the last logged rate, and a warning about it."""
     last, open_steps = float(total_steps - 1), float(total_steps - 1 - knots[-1])
     if open_steps <= 0:
         return [], [], []
@@ -156,11 +159,8 @@ def _end(knots: Array, rates: Array, total_steps: int) -> tuple[list[float], lis
     settled = len(rates) > 1 and rates[-1] == rates[-2]
     if open_steps <= TOLERANCE * total_steps or settled:
         return [last], [float(rates[-1])], []
-    doubt = (
-        f"no learning rate is logged after step {knots[-1]:,.0f}, but losses up to step {total_steps:,}; {rates[-1]:g} "
-        f"is assumed there. Pass schedule= with the schedule of the run."
-    )
-    return [last], [float(rates[-1])], [doubt]
+    unlogged = f"no learning rate is logged after step {knots[-1]:,.0f}, but losses up to step {total_steps:,}"
+    return [last], [float(rates[-1])], [(f"{unlogged}; {rates[-1]:g} is assumed there. ", *WHOLE_SCHEDULE)]
 
 
 def _continued(knots: Array, rates: Array, last: float) -> float | None:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
+from eigencurve._check import Arg, ArgumentWarning, Words
 from eigencurve.forecast.columns import is_loss, is_rate, named, split_of
 from eigencurve.forecast.formats.delimited import read_delimited
 from eigencurve.forecast.formats.entries import read_entries
 from eigencurve.forecast.formats.events import looks_like_events, read_events
-from eigencurve.forecast.formats.log import MAX_BYTES, Column, Keep, Log, decode, listed, refuse_log
+from eigencurve.forecast.formats.log import MAX_BYTES, Column, Keep, Log, listed, refuse_log
 from eigencurve.forecast.logged_schedule import schedule_from_rates
 from eigencurve.forecast.runs import MAX_STEPS, MIN_POINTS, LoggedRun
 from eigencurve.schedules.base import Schedule
@@ -83,8 +84,8 @@ def load_run(
             or there are fewer than 8 losses. The message names the line and the remedy.
 
     Warns:
-        UserWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last line
-            may be cut and is left out, or a resumed run does not replace all rows that it goes back over.
+        ArgumentWarning: The learning rate of more than 1 % of the run is not logged and had to be assumed, the last
+            line may be cut and is left out, or a resumed run does not replace all rows that it goes back over.
     """
     source = Path(path)
     if warmup_steps is not None:
@@ -93,38 +94,38 @@ def load_run(
         _check.whole("load_run", "last_step", last_step, minimum=1)
     asked = {column.lower() for column in (loss, lr) if column is not None}
     log = _read(source, lambda column: column.lower() in asked or is_loss(column) or is_rate(column), run, resumed)
-    metric = _loss_name(source, log, loss)
-    steps, losses = _losses(source, log, metric, resumed, last_step)
-    doubts = [*log.notes, *(_not_replaced(source, log, metric) if resumed else ())]
+    metric = _loss_name(log, loss)
+    steps, losses = _losses(log, metric, resumed, last_step)
+    notes = [*log.warnings, *(_not_replaced(log, log.columns[metric]) if resumed else ())]
     if schedule is None:
-        rates = _rates(source, log, _rate_name(source, log, lr), resumed)
-        schedule, open_rates = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
-        doubts += open_rates
-    for doubt in doubts:
-        warnings.warn(f"load_run: {source}: {doubt}", stacklevel=2)
-    return LoggedRun(steps, losses, schedule, name=_name(source, log) if name is None else name, metric=metric)
+        rates = _rates(log, _rate_name(log, lr), resumed)
+        schedule, assumed = schedule_from_rates(rates.steps, rates.values, int(steps[-1]), warmup_steps)
+        notes += assumed
+    for note in notes:
+        words = (note,) if isinstance(note, str) else note
+        warnings.warn(ArgumentWarning((f"{source}: ", *words)), stacklevel=2)
+    return LoggedRun(steps, losses, schedule, name=log.run or _name(source) if name is None else name, metric=metric)
 
 
 def _read(path: Path, keep: Keep, run: str | None, resumed: bool) -> Log:
     """The log in a file or folder, by the reader of its format."""
-    files = _files(path, run) if path.is_dir() else [path]
+    files, run_inside = (_files(path, run), None) if path.is_dir() else ([path], run)
     contents = [_content(file) for file in files]
-    inner = None if path.is_dir() else run
     if looks_like_events(contents[0]):
-        _require_no_run(path, inner)
+        _require_no_run(path, run_inside)
         return read_events(files, contents, keep)
-    text = decode(files[0], contents[0])
+    text = _decoded(files[0], contents[0])
     if not text.strip():
         refuse_log(files[0], "the file is empty")
     if text.lstrip()[0] in "{[":
-        _require_no_run(path, inner)
+        _require_no_run(path, run_inside)
         return read_entries(files[0], text, keep)
-    return read_delimited(files[0], text, keep, inner, resumed)
+    return read_delimited(files[0], text, keep, run_inside, resumed)
 
 
 def _require_no_run(path: Path, run: str | None) -> None:
     if run is not None:
-        refuse_log(path, f"the file holds one run, but run={run!r} was asked for", "Leave run= out.")
+        refuse_log(path, f"the file holds one run, but the run {run!r} was asked for", "Leave ", Arg("run"), " out.")
 
 
 def _content(path: Path) -> bytes:
@@ -135,127 +136,130 @@ def _content(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def _decoded(path: Path, content: bytes) -> str:
+    """The text of a file, with or without a byte order mark."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        remedy = "A log is a CSV, JSON or TensorBoard file; save text as UTF-8."
+        refuse_log(path, f"byte {error.start} is not UTF-8 text", remedy)
+
+
 def _files(folder: Path, run: str | None) -> list[Path]:
     """The log in a folder: a file of a known name or, without one, the event files of one run, oldest first."""
-    found = [folder / name for name in FOLDER_FILES if (folder / name).is_file()]
-    if found and run is None:
-        return found[:1]
-    if run is None and (newest := _newest_checkpoint(folder)) is not None:
-        return [newest]
+    if run is None:
+        named_files = [folder / name for name in FOLDER_FILES if (folder / name).is_file()]
+        if files := named_files[:1] or _newest_checkpoint(folder):
+            return files
     events = sorted(file for file in folder.rglob(EVENTS) if file.is_file())
     runs = {str(file.parent.relative_to(folder)): file.parent for file in events}
-    if run is not None:
-        if run not in runs:
-            refuse_log(folder, f"no event files of a run {run!r}; the runs are {listed(runs)}")
-        runs = {run: runs[run]}
+    if run is not None and run not in runs:
+        refuse_log(folder, f"no event files of a run {run!r}; the runs are {listed(runs)}")
     if not runs:
         refuse_log(folder, f"the folder holds no log ({', '.join(FOLDER_FILES)} or event files of TensorBoard)")
-    if len(runs) > 1:
-        refuse_log(folder, f"the folder holds {len(runs)} runs: {listed(runs)}", "Pass run= with the name of one.")
-    (chosen,) = runs.values()
+    if run is None and len(runs) > 1:
+        problem = f"the folder holds {len(runs)} runs: {listed(runs)}"
+        refuse_log(folder, problem, "Pass ", Arg("run"), " with the name of one.")
+    chosen = runs[run] if run is not None else next(iter(runs.values()))
     return [file for file in events if file.parent == chosen]
 
 
-def _newest_checkpoint(folder: Path) -> Path | None:
+def _newest_checkpoint(folder: Path) -> list[Path]:
     """The log of the last checkpoint in an output folder of transformers; it holds all entries since the start."""
-    found = {
-        int(file.parent.name.removeprefix(CHECKPOINT)): file
-        for file in folder.glob(f"{CHECKPOINT}*/trainer_state.json")
-        if file.parent.name.removeprefix(CHECKPOINT).isdecimal()
-    }
-    return found[max(found)] if found else None
+    files = folder.glob(f"{CHECKPOINT}*/trainer_state.json")
+    steps = {file.parent.name.removeprefix(CHECKPOINT): file for file in files}
+    numbered = [step for step in steps if step.isdecimal()]
+    return [steps[max(numbered, key=int)]] if numbered else []
 
 
-def _loss_name(path: Path, log: Log, asked: str | None) -> str:
+def _loss_name(log: Log, asked: str | None) -> str:
     """The column with the loss: the one that was asked for, the only one, or the only one of a validation."""
     if asked is not None:
-        found = named(asked, log.columns)
-        if found is None:
-            remedy = "Pass one of them as loss=."
-            refuse_log(path, f"no column {asked!r} with values; the columns are {listed(log.names)}", remedy)
-        return found
-    candidates = [name for name in log.columns if is_loss(name) and len(log.columns[name].values)]
+        return _asked(log, asked, "Pass one of them as ", Arg("loss"), ".")
+    candidates = [name for name in log.columns if is_loss(name)]
     if not candidates:
-        refuse_log(path, f"no column of losses; the columns are {listed(log.names)}", "Pass its name as loss=.")
-    validation = [name for name in candidates if split_of(name) == "validation"]
-    chosen = validation if len(candidates) > 1 and validation else candidates
+        log.refuse(f"no column of losses; the columns are {listed(log.names)}", "Pass its name as ", Arg("loss"), ".")
+    chosen = [name for name in candidates if split_of(name) == "validation"] or candidates
     if len(chosen) > 1:
-        refuse_log(path, f"more than one loss: {listed(candidates)}", "Pass loss= with the name of one.")
+        log.refuse(f"more than one loss: {listed(candidates)}", "Pass ", Arg("loss"), " with the name of one.")
     return chosen[0]
 
 
-def _rate_name(path: Path, log: Log, asked: str | None) -> str:
+def _rate_name(log: Log, asked: str | None) -> str:
     """The column with the learning rate: the one asked for, the only one, or the first of proportional ones."""
     if asked is not None:
-        found = named(asked, log.columns)
-        if found is None:
-            remedy = "Pass one of them as lr=, or the schedule of the run as schedule=."
-            refuse_log(path, f"no column {asked!r} with values; the columns are {listed(log.names)}", remedy)
-        return found
-    candidates = [name for name in log.columns if is_rate(name) and len(log.columns[name].values)]
+        remedy = ("Pass one of them as ", Arg("lr"), ", or the schedule of the run as ", Arg("schedule"), ".")
+        return _asked(log, asked, *remedy)
+    candidates = [name for name in log.columns if is_rate(name)]
     if not candidates:
-        remedy = "Pass the schedule of the run as schedule=, or log the learning rate."
-        refuse_log(path, f"no learning rate; the columns are {listed(log.names)}", remedy)
+        problem = f"no learning rate; the columns are {listed(log.names)}"
+        log.refuse(problem, "Pass the schedule of the run as ", Arg("schedule"), ", or log the learning rate.")
     if not all(_proportional(log.columns[candidates[0]], log.columns[name]) for name in candidates[1:]):
-        refuse_log(path, f"more than one learning rate: {listed(candidates)}", "Pass lr= with the name of one.")
+        log.refuse(f"more than one learning rate: {listed(candidates)}", "Pass ", Arg("lr"), " with the name of one.")
     return candidates[0]
+
+
+def _asked(log: Log, asked: str, *remedy: str) -> str:
+    """The column with the name that was asked for."""
+    name = named(asked, log.columns)
+    if name is None:
+        log.refuse(f"no column {asked!r} with values; the columns are {listed(log.names)}", *remedy)
+    return name
 
 
 def _proportional(one: Column, other: Column) -> bool:
     """Whether two columns of rates have the same shape."""
-    if len(one.values) != len(other.values) or (one.steps != other.steps).any():
+    if not np.array_equal(one.steps, other.steps):
         return False
-    return bool(
-        np.allclose(one.values * np.abs(other.values).max(), other.values * np.abs(one.values).max(), rtol=1e-4)
-    )
+    sizes = np.abs(one.values).max(), np.abs(other.values).max()
+    return bool(np.allclose(one.values * sizes[1], other.values * sizes[0], rtol=1e-4))
 
 
-def _losses(path: Path, log: Log, metric: str, resumed: bool, last_step: int | None) -> tuple[IntArray, Array]:
+def _losses(log: Log, metric: str, resumed: bool, last_step: int | None) -> tuple[IntArray, Array]:
     """The steps and the losses, checked."""
-    column = _increasing(path, log, metric, resumed)
-    inside = column.steps <= (MAX_STEPS if last_step is None else last_step)
-    if last_step is None and not inside.all():
+    column = _increasing(log, log.columns[metric], metric, resumed)
+    if last_step is None and len(column.steps) and column.steps[-1] > MAX_STEPS:
         remedy = "Steps must count optimizer steps, not tokens, examples or seconds."
-        refuse_log(path, f"the last step of {metric!r} is {column.steps[-1]:,}", remedy)
-    steps, losses, rows = column.steps[inside], column.values[inside], column.rows[inside]
-    wrong = np.flatnonzero(~np.isfinite(losses))
+        log.refuse(f"the last step of {metric!r} is {column.steps[-1]:,}", remedy)
+    column = column[column.steps <= (MAX_STEPS if last_step is None else last_step)]
+    wrong = np.flatnonzero(~np.isfinite(column.values))
     if len(wrong):
-        place = f"{metric!r} is {losses[wrong[0]]} at step {steps[wrong[0]]} ({log.row} {rows[wrong[0]]})"
-        remedy = "A run that diverged cannot be fitted; pass last_step= to use the steps before."
-        refuse_log(path, place, remedy)
-    if len(steps) < MIN_POINTS:
-        problem = f"{metric!r} has {len(steps)} values, but a fit needs {MIN_POINTS} or more"
-        others = [name for name in log.columns if is_loss(name) and len(log.columns[name].values) >= MIN_POINTS]
-        remedy = f" Or pass loss= with another loss: {listed(others)}." if others else ""
-        refuse_log(path, problem, f"Log the loss more often.{remedy}")
-    return steps, losses
-
-
-def _increasing(path: Path, log: Log, name: str, resumed: bool) -> Column:
-    """A column with increasing steps: repeats of one value removed, and what a resumed run replaced."""
-    column = log.columns[name]
-    if len(column.steps) and column.steps.min() < 0:
-        place = int(np.argmin(column.steps))
-        refuse_log(path, f"{log.row} {column.rows[place]} has the step {column.steps[place]}, but steps begin at 0")
-    if resumed:
-        return _taken(column, _last_rows(column.steps))
-    steps, values = column.steps, column.values
-    back = np.flatnonzero(np.diff(steps) < 0)
-    remedy = "If two runs are mixed, split the file; if a resumed run overlaps its log, pass resumed=True."
-    if len(back):
-        place = int(back[0])
-        refuse_log(
-            path, f"{log.row} {column.rows[place + 1]} goes back from step {steps[place]} to {steps[place + 1]}", remedy
+        at = int(wrong[0])
+        place = f"at step {column.steps[at]} ({log.row} {column.rows[at]})"
+        problem = f"{metric!r} is {column.values[at]} {place}"
+        log.refuse(
+            problem, "A run that diverged cannot be fitted; to use the steps before, pass ", Arg("last_step"), "."
         )
+    if len(column.steps) < MIN_POINTS:
+        others = [name for name in log.columns if is_loss(name) and len(log.columns[name].steps) >= MIN_POINTS]
+        another = (" Or pass ", Arg("loss"), f" with another loss: {listed(others)}.") if others else ()
+        problem = f"{metric!r} has {len(column.steps)} values, but a fit needs {MIN_POINTS} or more"
+        log.refuse(problem, "Log the loss more often.", *another)
+    return column.steps, column.values
+
+
+def _increasing(log: Log, column: Column, name: str, resumed: bool) -> Column:
+    """A column with increasing steps: repeats of one value removed, and what a resumed run replaced."""
+    steps, values, rows = column.steps, column.values, column.rows
+    if len(steps) and steps.min() < 0:
+        place = int(np.argmin(steps))
+        log.refuse(f"{log.row} {rows[place]} has the step {steps[place]}, but steps begin at 0")
+    if resumed:
+        return column[_last_rows(steps)]
+    remedy = ("If two runs are mixed, split the file; if a resumed run overlaps its log, set ", Arg("resumed"), ".")
+    back = np.flatnonzero(np.diff(steps) < 0)
+    if len(back):
+        at = int(back[0])
+        log.refuse(f"{log.row} {rows[at + 1]} goes back from step {steps[at]} to {steps[at + 1]}", *remedy)
     repeated = np.diff(steps) == 0
     scale = np.maximum(np.abs(values[1:]), np.abs(values[:-1]))
     with np.errstate(invalid="ignore"):
         conflict = np.flatnonzero(repeated & (np.abs(np.diff(values)) > SAME_LOSS * scale))
     if len(conflict):
-        place = int(conflict[0])
-        pair = f"{values[place]:.6g} and {values[place + 1]:.6g}"
-        refuse_log(path, f"{name!r} is both {pair} at step {steps[place]} ({log.row} {column.rows[place + 1]})", remedy)
-    return _taken(column, np.append(~repeated, True))
+        at = int(conflict[0])
+        pair = f"{values[at]:.6g} and {values[at + 1]:.6g}"
+        log.refuse(f"{name!r} is both {pair} at step {steps[at]} ({log.row} {rows[at + 1]})", *remedy)
+    return column[np.append(~repeated, True)]
 
 
 def _last_rows(steps: IntArray) -> NDArray[np.bool_]:
@@ -264,45 +268,40 @@ def _last_rows(steps: IntArray) -> NDArray[np.bool_]:
     return np.asarray(steps < later)
 
 
-def _not_replaced(path: Path, log: Log, name: str) -> list[str]:
+def _not_replaced(log: Log, column: Column) -> list[Words]:
     """A sentence if going back leaves out steps that no later row replaces; refuses a log that loses most of them."""
-    column = log.columns[name]
     steps, highest = column.steps, np.maximum.accumulate(column.steps)
     count = len(np.unique(steps))
     lost = count - int(_last_rows(steps).sum())
     if not lost:
         return []
     place = int(np.argmax(highest[:-1] - steps[1:]))
-    found = (
+    problem = (
         f"{log.row} {column.rows[place + 1]} goes back from step {highest[place]} to {steps[place + 1]}, and no later "
         f"row replaces {lost:,} of the {count:,} steps"
     )
     remedy = "If that row does not belong to the run, remove it."
     if lost > MOST_LOST * count:
-        refuse_log(path, found, f"{remedy} If the run was resumed from there, pass the rows before it as a log.")
-    return [f"{found}, which are left out. {remedy}"]
+        log.refuse(problem, f"{remedy} If the run was resumed from there, pass the rows before it as a log.")
+    return [f"{problem}, which are left out. {remedy}"]
 
 
-def _taken(column: Column, mask: NDArray[np.bool_]) -> Column:
-    return Column(column.steps[mask], column.values[mask], column.rows[mask])
-
-
-def _rates(path: Path, log: Log, name: str, resumed: bool) -> Column:
+def _rates(log: Log, name: str, resumed: bool) -> Column:
     """The learning rates, checked, each at the step of the update that used it."""
-    column = _increasing(path, log, name, resumed)
+    column = _increasing(log, log.columns[name], name, resumed)
     wrong = np.flatnonzero(~(np.isfinite(column.values) & (column.values >= 0)))
     if len(wrong):
         place = f"{log.row} {column.rows[wrong[0]]}"
-        refuse_log(path, f"the learning rate at {place} is {column.values[wrong[0]]}, but must be finite and >= 0")
-    used = _taken(column, column.steps >= log.rate_delay)
+        log.refuse(f"the learning rate at {place} is {column.values[wrong[0]]}, but must be finite and >= 0")
+    used = column[column.steps >= log.rate_delay]
     if not used.values.any():
-        refuse_log(path, "every logged learning rate is 0", "Pass the schedule of the run as schedule=.")
+        log.refuse("every logged learning rate is 0", "Pass the schedule of the run as ", Arg("schedule"), ".")
     return Column(used.steps - log.rate_delay, used.values, used.rows)
 
 
-def _name(path: Path, log: Log) -> str:
-    if log.run:
-        return log.run
-    return (
-        path.resolve().parent.name if path.stem in PLAIN_NAMES else path.resolve().name if path.is_dir() else path.stem
-    )
+def _name(path: Path) -> str:
+    """The name of a file without its ending, or that of its folder if it says nothing about the run."""
+    resolved = path.resolve()
+    if path.stem in PLAIN_NAMES:
+        return resolved.parent.name
+    return resolved.name if path.is_dir() else path.stem

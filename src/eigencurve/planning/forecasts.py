@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
+from eigencurve._check import ArgumentWarning, quoted, spelled
 from eigencurve.forecast.advice import NextRun
 from eigencurve.forecast.best import BestSchedule
 from eigencurve.forecast.coverage import coverage_of
@@ -34,8 +34,6 @@ BEYOND = "Schedules marked with * go beyond the logged runs. Trust their interva
 TAILS = (0.1, 0.2, 0.4)
 # Losses before this fraction of a run are higher than the range of a figure.
 EARLY = 0.2
-# Arguments of load_run in its messages.
-ARGUMENT = re.compile(r"\b(schedule|loss|lr|run|warmup_steps|last_step|resumed)=(True)?( to load_run,)?")
 
 
 @dataclass(frozen=True)
@@ -92,29 +90,23 @@ class FittedCurve:
     fitted: Array
 
 
-def read_runs(paths: Sequence[Path], settings: LogSettings, names: Sequence[str] = ()) -> LoadedRuns:
+def read_runs(
+    paths: Sequence[Path], settings: LogSettings, names: Sequence[str] = (), name_of: Callable[[str], str] = quoted
+) -> LoadedRuns:
     """Read the logs of several runs.
 
     Args:
         paths: Log files, or folders with one.
         settings: How to read them.
         names: Names of the runs to read from every file, if the files hold several.
+        name_of: Spells an argument of ``load_run`` in a warning, for example as the option of a command.
     """
-    found: list[LoggedRun] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        for path, name in product(paths, names or (None,)):
-            found.append(load_run(path, run=name, **vars(settings)))
-    return LoadedRuns(_distinct(found), tuple(str(warning.message) for warning in caught))
-
-
-def worded(message: str, words: Mapping[str, str]) -> str:
-    """A message of :func:`load_run` with other words for its arguments, such as the options of a command.
-
-    >>> worded("load_run: a.csv: more than one loss. Pass loss= with the name of one.", {"loss": "--loss"})
-    'a.csv: more than one loss. Pass --loss with the name of one.'
-    """
-    return ARGUMENT.sub(lambda found: words.get(found[1], found[0]), message.removeprefix("load_run: "))
+        runs = [load_run(path, run=name, **vars(settings)) for path, name in product(paths, names or (None,))]
+    messages = [warning.message for warning in caught]
+    texts = [spelled(each.words, name_of) if isinstance(each, ArgumentWarning) else str(each) for each in messages]
+    return LoadedRuns(_distinct(runs), tuple(texts))
 
 
 def usual_runs(total_steps: int, peak_lr: float, warmup_steps: int) -> dict[str, Schedule]:

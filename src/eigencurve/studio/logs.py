@@ -8,19 +8,20 @@ from pathlib import Path, PurePath
 from threading import Lock
 
 from eigencurve import _check
-from eigencurve.planning.forecasts import LoadedRuns, LogSettings, read_runs, worded
+from eigencurve._check import ArgumentError
+from eigencurve.planning.forecasts import LoadedRuns, LogSettings, read_runs
 from eigencurve.studio.source import MOST_MEGABYTES
 
 MOST_LOGS = 8
-# Settings of the page in place of the arguments of load_run.
-WORDS = {
+# Settings of the page for the arguments of load_run.
+SETTINGS = {
     "loss": "“Loss column”",
     "lr": "“Learning-rate column”",
-    "run": "the file of one run (run=)",
+    "run": "the file of one run",
     "warmup_steps": "“Warmup steps”",
     "last_step": "“Last step”",
     "resumed": "“Resumed run”",
-    "schedule": "schedule= in Python (load_run)",
+    "schedule": "'schedule' of load_run in Python",
 }
 # Recording warnings changes a setting of the whole process, so one thread reads at a time.
 READING = Lock()
@@ -46,8 +47,10 @@ def read_logs(files: Sequence[tuple[str, bytes]], settings: LogSettings) -> Load
     with tempfile.TemporaryDirectory() as folder, READING:
         paths = [_written(Path(folder) / str(place), *file) for place, file in enumerate(files)]
         try:
-            loaded = read_runs(paths, settings)
-        except (OSError, ValueError) as error:
+            loaded = read_runs(paths, settings, name_of=SETTINGS.__getitem__)
+        except ArgumentError as error:
+            raise ValueError(_shown(error.sentence(SETTINGS.__getitem__), paths)) from None
+        except OSError as error:
             raise ValueError(_shown(str(error), paths)) from None
         return LoadedRuns(loaded.runs, tuple(_shown(warning, paths) for warning in loaded.warnings))
 
@@ -63,4 +66,4 @@ def _written(folder: Path, name: str, content: bytes) -> Path:
 def _shown(message: str, paths: Sequence[Path]) -> str:
     for path in paths:
         message = message.replace(str(path), path.name)
-    return worded(message, WORDS)
+    return message

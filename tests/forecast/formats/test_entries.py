@@ -43,14 +43,13 @@ def test_one_line_is_one_entry():
 
 
 def test_names_are_those_of_all_entries():
-    assert read(json.dumps(ENTRIES), lambda name: name == "loss").names == (
-        "epoch", "step", "loss", "learning_rate", "grad_norm", "eval_loss", "eval_runtime",
-    )  # fmt: skip
+    names = ["epoch", "step", "loss", "learning_rate", "grad_norm", "eval_loss", "eval_runtime"]
+    assert list(read(json.dumps(ENTRIES), lambda name: name == "loss").names) == names
 
 
-def test_nan_may_be_a_number_or_a_text():
-    log = read('[{"step": 1, "loss": NaN}, {"step": 2, "loss": "NaN"}, {"step": 3, "loss": "Infinity"}]')
-    assert str(log.columns["loss"].values.tolist()) == "[nan, nan, inf]"
+def test_a_number_may_be_a_text():
+    log = read('[{"step": 1, "loss": NaN}, {"step": 2, "loss": "NaN"}, {"step": "3", "loss": "2.5"}]')
+    assert str(log.columns["loss"].values.tolist()) == "[nan, nan, 2.5]"
 
 
 @pytest.mark.parametrize(
@@ -58,14 +57,13 @@ def test_nan_may_be_a_number_or_a_text():
     [
         ('{"step": 1', r"the JSON is damaged at line 1"),
         ('{"step": 1}\n{"step": 2\n', r"line 2 is not JSON"),
-        ("[1, 2]", r"the JSON holds no list of log entries. Pass the trainer_state.json"),
+        ("[1, 2]", r"the JSON holds no list of log entries"),
         ('{"log_history": 3}', r"the JSON holds no list of log entries"),
         ('{"a": 1}\n3\n', r"the JSON holds no list of log entries"),
-        ('[{"loss": 3}]', r"entry 1 has no step; its names are 'loss'. Name it 'step'"),
+        ('[{"loss": 3}]', r"entry 1 has no step; its names are 'loss'"),
         ('[{"step": "x", "loss": 3}]', r"the step of entry 1 must be a whole number, got 'x'"),
         ('[{"step": 1, "loss": [3]}]', r"entry 1, 'loss': '\[3\]' is not a number"),
         ('[{"step": 1, "loss": true}]', r"'True' is not a number"),
-        ('[{"step": 1, "loss": "3"}]', r"'3' is not a number"),
         ('[{"step": 1, "loss": 1%s}]' % ("0" * 400), r"is not a number"),
         ('[{"step": 1, "loss": 1%s}]' % ("0" * 10_000), r"the JSON cannot be read"),
         ("[" * 100_000, r"the JSON (cannot be read|is damaged)"),

@@ -44,7 +44,7 @@ def test_the_checksum_of_the_standard():
 @pytest.mark.parametrize("kind", [SIMPLE, FLOAT_TENSOR, DOUBLE_CONTENT])
 @given(
     points=st.lists(
-        st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(width=32, allow_nan=False), st.text(max_size=9)),
+        st.tuples(st.integers(-(2**53), 2**53), st.floats(width=32, allow_nan=False), st.text(max_size=9)),
         max_size=9,
     )
 )

@@ -1,50 +1,56 @@
+import pickle
 from pathlib import Path
 
 import pytest
 
-from eigencurve.forecast.formats import log
-from eigencurve.forecast.formats.log import Cells, decode, listed, refuse_log, require_few_rows, whole_step
-
-PATH = Path("run.csv")
-
-
-@pytest.mark.parametrize(("value", "step"), [("100", 100), (" 100.0 ", 100), (7, 7), (7.0, 7), ("1e3", 1000), (-2, -2)])
-def test_whole_steps(value, step):
-    assert whole_step(PATH, "line 2", value) == step
+from eigencurve._check import Arg
+from eigencurve.forecast.formats import log as module
+from eigencurve.forecast.formats.log import Log, LogError, listed
 
 
-@pytest.mark.parametrize("value", ["", "1.5", "nan", "inf", "1e300", "a", None, [], 10**400])
-def test_other_steps_are_refused(value):
-    with pytest.raises(ValueError, match=r"^load_run: run.csv: the step of line 2 must be a whole number, got '"):
-        whole_step(PATH, "line 2", value)
+@pytest.fixture
+def log():
+    return Log(Path("run.csv"), "line", lambda name: name == "loss")
 
 
-def test_errors_are_one_line():
-    with pytest.raises(ValueError, match=r"^load_run: run.csv: two lines. Do that.$"):
-        refuse_log(PATH, "two\n  lines", "Do that.")
+@pytest.mark.parametrize(("step", "whole"), [("100", 100), (" 100.0 ", 100), (7, 7), (7.0, 7), ("1e3", 1000), (-2, -2)])
+def test_values_become_columns(log, step, whole):
+    log.add(9, step, {"loss": "0.5", "note": "start"})
+    column = log.columns["loss"]
+    assert (column.steps.tolist(), column.values.tolist(), column.rows.tolist()) == ([whole], [0.5], [9])
+    assert list(log.columns) == ["loss"]
+    assert list(log.names) == ["loss", "note"]
+
+
+@pytest.mark.parametrize("step", ["", "1.5", "nan", "inf", "1e300", "a", [], 10**400])
+def test_other_steps_are_refused(log, step):
+    with pytest.raises(LogError) as error:
+        log.add(2, step, {"loss": 1.0})
+    assert error.value.constraint.startswith("the step of line 2 must be a whole number, got '")
+
+
+@pytest.mark.parametrize("value", ["x", "2,5", True, [3], None, 10**400])
+def test_other_values_are_refused(log, value):
+    with pytest.raises(LogError, match=r"line 2, 'loss': .* is not a number"):
+        log.add(2, 0, {"loss": value})
+
+
+def test_too_many_rows(log, monkeypatch):
+    monkeypatch.setattr(module, "MAX_ROWS", 1)
+    log.add(1, 0, {"loss": 1.0})
+    with pytest.raises(LogError, match=r"more than 1 rows"):
+        log.add(2, 1, {"loss": 1.0})
+
+
+def test_an_error_is_one_line_in_which_a_caller_names_the_arguments(log):
+    with pytest.raises(ValueError, match=r"^load_run: run.csv: two lines. Pass 'loss'.$") as caught:
+        log.refuse("two\n  lines", "Pass ", Arg("loss"), ".")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.sentence(lambda name: f"--{name}") == "run.csv: two lines. Pass --loss."
+    assert (error.argument, error.value) == ("path", Path("run.csv"))
 
 
 def test_names_are_listed_up_to_a_dozen():
     assert listed([]) == "none"
     assert listed(range(14)).endswith("'11' and 2 more")
     assert len(listed(["x" * 1000])) == 82
-
-
-def test_text_is_utf8_with_or_without_a_mark():
-    assert decode(PATH, b"\xef\xbb\xbfstep") == decode(PATH, b"step") == "step"
-    with pytest.raises(ValueError, match=r"byte 2 is not UTF-8 text. A log is a CSV, JSON or TensorBoard file"):
-        decode(PATH, b"ab\xff")
-
-
-def test_too_many_rows(monkeypatch):
-    monkeypatch.setattr(log, "MAX_ROWS", 5)
-    require_few_rows(PATH, 5)
-    with pytest.raises(ValueError, match=r"more than 5 rows. Keep every hundredth row"):
-        require_few_rows(PATH, 6)
-
-
-def test_cells_become_a_column():
-    cells = Cells()
-    cells.add(3, 0.5, 9)
-    column = cells.column()
-    assert (column.steps.tolist(), column.values.tolist(), column.rows.tolist()) == ([3], [0.5], [9])

@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from eigencurve._check import Arg
 from eigencurve.forecast.columns import step_name
-from eigencurve.forecast.formats.log import Cells, Keep, Log, left_out, listed, refuse_log, require_few_rows, whole_step
+from eigencurve.forecast.formats.log import Keep, Log, listed
 
 SEPARATORS = ",;\t"
 RANGE_SUFFIXES = ("__MIN", "__MAX")
 # The decimals at the end of a line, and how many lines they are compared with.
 ENDING = re.compile(r"\.\d+(?:[eE][-+]?\d+)?$")
 COMPARED = 100
-HEADER = "The first line must name the columns, for example: step,lr,loss."
 
 
 def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, resumed: bool = False) -> Log:
@@ -37,31 +37,30 @@ def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, re
     Raises:
         ValueError: There is no header or no column of steps, a line is incomplete, or a cell is not a number.
     """
+    log = Log(path, "line", keep)
     whole, last = without_open_line(text)
-    rows = _rows(path, whole)
+    rows = _rows(log, whole)
     _, first = next(rows, (0, []))
     header = [name.strip() for name in first]
-    _require_names(path, header)
-    chosen, places = _metrics(path, header, run)
+    _require_names(log, header)
+    places = _metrics(log, header, run)
     steps = step_name(list(places))
     if steps is None:
-        refuse_log(path, f"no column of steps; the columns are {listed(header)}", "Name it 'step'.")
+        log.refuse(f"no column of steps; the columns are {listed(header)}", "Name it 'step'.")
+    log.names = dict.fromkeys(places)
     wanted = {name: place for name, place in places.items() if name != steps and keep(name)}
-    cells = {name: Cells() for name in wanted}
     for line, row in rows:
         if [cell.strip() for cell in row] == header:
-            _require_resumed(path, line, resumed)
+            if not resumed:
+                remedy = "Two logs are in one file: split it. If a resumed run appended to its own log, set "
+                log.refuse(f"line {line} repeats the header", remedy, Arg("resumed"), ".")
             continue
         if len(row) != len(header):
-            refuse_log(path, f"line {line} has {len(row)} cells, but the header has {len(header)}")
-        found = {name: row[place] for name, place in wanted.items() if row[place].strip()}
-        if not found:
-            continue
-        step = whole_step(path, f"line {line}", row[places[steps]])
-        for name, cell in found.items():
-            cells[name].add(step, _number(path, line, name, cell), line)
-    notes = (left_out(f"line {whole.count(chr(10)) + 1}"),) if last else ()
-    return Log(tuple(places), {name: cell.column() for name, cell in cells.items()}, "line", chosen, notes=notes)
+            log.refuse(f"line {line} has {len(row)} cells, but the header has {len(header)}")
+        log.add(line, row[places[steps]], {name: row[place] for name, place in wanted.items() if row[place].strip()})
+    if last:
+        log.warn_open_end(whole.count("\n") + 1)
+    return log
 
 
 def without_open_line(text: str) -> tuple[str, str]:
@@ -85,56 +84,49 @@ def without_open_line(text: str) -> tuple[str, str]:
 
 def _decimals(line: str) -> int:
     """The number of characters from the decimal point of a line's last number; 0 if it has none."""
-    found = ENDING.search(line.rstrip())
-    return len(found[0]) if found else 0
+    decimals = ENDING.search(line.rstrip())
+    return len(decimals[0]) if decimals else 0
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(log: Log, text: str) -> Iterator[tuple[int, list[str]]]:
     """The number of each line that is not blank, and its cells."""
     first = text.lstrip().split("\n", 1)[0]
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(SEPARATORS, key=first.count))
-    count = 0
     try:
         for row in reader:
             if any(cell.strip() for cell in row):
-                count += 1
-                require_few_rows(path, count)
                 yield reader.line_num, row
     except csv.Error as error:
-        refuse_log(path, f"line {reader.line_num + 1} is not CSV: {error}")
+        log.refuse(f"line {reader.line_num + 1} is not CSV: {error}")
 
 
-def _require_names(path: Path, header: list[str]) -> None:
+def _require_names(log: Log, header: list[str]) -> None:
     if not any(header):
-        refuse_log(path, "the file is empty")
+        log.refuse("the file is empty")
     if all(_is_number(name) for name in header):
-        refuse_log(path, f"the first line holds numbers, {listed(header)}", HEADER)
+        remedy = "The first line must name the columns, for example: step,lr,loss."
+        log.refuse(f"the first line holds numbers, {listed(header)}", remedy)
     repeated = sorted({name for name in header if name and header.count(name) > 1}) if len(header) < 10**4 else []
     if repeated:
-        refuse_log(path, f"the header repeats {listed(repeated)}", "Rename or remove one of the columns.")
+        log.refuse(f"the header repeats {listed(repeated)}", "Rename or remove one of the columns.")
 
 
-def _metrics(path: Path, header: list[str], run: str | None) -> tuple[str, dict[str, int]]:
-    """The run that is read, and the place of each of its columns by the metric's name."""
+def _metrics(log: Log, header: list[str], run: str | None) -> dict[str, int]:
+    """The place of each column of the chosen run by the metric's name; the log gets the name of the run."""
     parts = [name.rpartition(" - ") for name in header]
     runs = list(dict.fromkeys(owner for owner, dash, _ in parts if dash))
     if run is not None and run not in runs:
-        refuse_log(path, f"no run {run!r}; the runs are {listed(runs)}", "Pass one of them as run=, or leave it out.")
+        log.refuse(
+            f"no run {run!r}; the runs are {listed(runs)}", "Pass one of them as ", Arg("run"), ", or leave it out."
+        )
     if run is None and len(runs) > 1:
-        refuse_log(path, f"the file holds {len(runs)} runs: {listed(runs)}", "Pass run= with the name of one.")
-    chosen = run if run is not None else "".join(runs)
-    places = {
+        log.refuse(f"the file holds {len(runs)} runs: {listed(runs)}", "Pass ", Arg("run"), " with the name of one.")
+    log.run = run if run is not None else "".join(runs)
+    return {
         metric: place
         for place, (owner, dash, metric) in enumerate(parts)
-        if not metric.endswith(RANGE_SUFFIXES) and (not dash or owner == chosen)
+        if not metric.endswith(RANGE_SUFFIXES) and (not dash or owner == log.run)
     }
-    return chosen, places
-
-
-def _require_resumed(path: Path, line: int, resumed: bool) -> None:
-    if not resumed:
-        remedy = "Two logs are in one file: split it. If a resumed run appended to its own log, pass resumed=True."
-        refuse_log(path, f"line {line} repeats the header", remedy)
 
 
 def _is_number(text: str) -> bool:
@@ -143,11 +135,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _number(path: Path, line: int, name: str, cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        remedy = "Write decimals with a point." if "," in cell else ""
-        refuse_log(path, f"line {line}, column {name[:80]!r}: {cell[:40]!r} is not a number", remedy)

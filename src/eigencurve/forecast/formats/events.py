@@ -11,7 +11,6 @@ tensorflow/core/framework/{summary,tensor}.proto.
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eigencurve._arrays import IntArray
-from eigencurve.forecast.formats.log import Cells, Keep, Log, refuse_log, require_few_rows
+from eigencurve.forecast.formats.log import Keep, Log, refuse_log
 
 # A record of scalars is far shorter; longer ones hold images or graphs.
 MAX_RECORD = 2**16
@@ -77,9 +76,7 @@ def read_events(paths: list[Path], contents: list[bytes], keep: Keep) -> Log:
     Raises:
         ValueError: A checksum is wrong, or a record is not an event.
     """
-    cells: dict[str, Cells] = defaultdict(Cells)
-    names: dict[str, None] = {}
-    number = 0
+    log, number = Log(paths[0] if len(paths) == 1 else paths[0].parent, "event", keep), 0
     for path, content in zip(paths, contents, strict=True):
         for start, length in _records(path, content):
             number += 1
@@ -88,15 +85,13 @@ def read_events(paths: list[Path], contents: list[bytes], keep: Keep) -> Log:
             except (ValueError, IndexError, struct.error):
                 refuse_log(path, f"the record at byte {start} is not an event of TensorBoard")
             for step, tag, value in scalars:
-                names[tag] = None
-                if keep(tag):
-                    cells[tag].add(step, value, number)
-    return Log(tuple(names), {name: cell.column() for name, cell in cells.items()}, "event")
+                log.add(number, step, {tag: value})
+    return log
 
 
 def _records(path: Path, content: bytes) -> list[tuple[int, int]]:
     """Start and length of the data of every short record, their checksums verified."""
-    found: list[tuple[int, int]] = []
+    records: list[tuple[int, int]] = []
     place, end = 0, len(content)
     while place + HEADER <= end:
         (length,) = struct.unpack_from("<Q", content, place)
@@ -104,17 +99,16 @@ def _records(path: Path, content: bytes) -> list[tuple[int, int]]:
         if length > end - start - FOOTER:
             break
         if length <= MAX_RECORD:
-            found.append((start, length))
-            require_few_rows(path, len(found))
+            records.append((start, length))
         place = start + length + FOOTER
     data = np.frombuffer(content, dtype=np.uint8)
-    starts, lengths = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    starts, lengths = np.array(records, dtype=np.int64).reshape(-1, 2).T
     # A last record that is cut off is normal; a wrong length looks the same, so its own checksum decides.
     headers = np.append(starts - HEADER, [place] if place + HEADER <= end else [])
     _require_checksums(path, data, headers.astype(np.int64), 8)
     for length in np.unique(lengths):
         _require_checksums(path, data, starts[lengths == length], int(length))
-    return found
+    return records
 
 
 def _require_checksums(path: Path, data: NDArray[np.uint8], starts: IntArray, length: int) -> None:
