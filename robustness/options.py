@@ -25,7 +25,7 @@ from eigencurve.cli import app
 from eigencurve.cli.shell import COMMANDS, load
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store
-from eigencurve.schedules.by_kind import FACTORIES
+from eigencurve.schedules.kinds import FACTORIES
 
 # Commands that are quick enough for a short attack.
 QUICK = ("schedule", "spectrum", "zoo")

@@ -10,7 +10,7 @@ import eigencurve as ec
 from eigencurve.forecast import fit_runs
 from eigencurve.planning.limits import RateLimit
 from eigencurve.planning.subject import law_subject
-from eigencurve.schedules.by_kind import FACTORIES, schedule_of_kind, usual_settings
+from eigencurve.schedules.kinds import FACTORIES, schedule_of_kind, usual_settings
 from eigencurve.theory.stability import stability_report
 
 pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eigencurve import Schedule, Spectrum
-from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
+from eigencurve.schedules.kinds import schedule_of_kind, usual_settings
 from paper.prediction.network import NetworkSize
 
 KINDS = ("constant", "cosine", "linear", "wsd", "eigencurve")

@@ -14,7 +14,7 @@ import numpy as np
 
 from eigencurve import Schedule, Spectrum, piecewise
 from eigencurve.runs import Outcome, Run
-from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
+from eigencurve.schedules.kinds import own_settings, schedule_of_kind
 from paper import checks
 from paper.arrays import Array, IntArray
 from paper.data.rows import SparseRows

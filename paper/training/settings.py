@@ -14,7 +14,7 @@ from torch import nn
 
 from eigencurve import NoisyQuadratic, Schedule, Spectrum, piecewise
 from eigencurve.schedules.base import require_schedule
-from eigencurve.schedules.by_kind import own_settings, schedule_of_kind
+from eigencurve.schedules.kinds import own_settings, schedule_of_kind
 from eigencurve.spectrum import prepare
 from eigencurve.theory.optimal import knots_for
 from paper import checks

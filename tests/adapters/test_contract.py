@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.adapters.contract import FEW, SCHEDULES, drawn, driver_names, expected_when_skipping, load_driver
 
-from eigencurve.schedules.serial import KINDS
+from eigencurve.schedules.kinds import KINDS
 
 FRAMEWORKS = ("torch", "jax", "keras", "lightning", "transformers", "accelerate", "optax")
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import pytest
 import eigencurve as ec
 from eigencurve.planning.recipe import Recipe, load_schedule
 from eigencurve.planning.subject import bytes_subject, file_subject, law_subject, zoo_subject
-from eigencurve.schedules.by_kind import FACTORIES
+from eigencurve.schedules.kinds import FACTORIES
 from eigencurve.spectrum.files import spectrum_bytes
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigencurve as ec
-from eigencurve.schedules.base import DecayToMinimum, Schedule, between, require_schedule
+from eigencurve.schedules.base import Schedule, between, require_schedule
+from eigencurve.schedules.decays import DecayToMinimum
 
 
 @dataclass(frozen=True, eq=False)

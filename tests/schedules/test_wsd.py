@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
-from eigencurve.schedules.tails import TAILS
+from eigencurve.schedules.decays import TAILS
 
 
 def test_wsd_rises_stays_and_falls_within_its_horizon():

@@ -116,7 +116,7 @@ def distinct(schedules: Schedules) -> list[Schedule]:
 class RateReader:
     """Rates of successive steps. One call of a schedule costs as much as 256 rates, so they are computed ahead.
 
-    >>> from eigencurve.schedules.classic import linear
+    >>> from eigencurve.schedules.decays import linear
     >>> read = RateReader()
     >>> read(linear(4, 0.1), 1), read(linear(4, 0.2), 2)
     (0.07500000000000001, 0.1)

@@ -10,8 +10,8 @@ from eigencurve.adapters.groups import CooldownOptions, warn_of_length
 from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.cooldown import cooldown as cooled_schedule
 from eigencurve.schedules.cooldown import spliced
+from eigencurve.schedules.kinds import schedule_from_dict
 from eigencurve.schedules.segments import evaluate, segments_of
-from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.schedules.units import Steps
 
 try:

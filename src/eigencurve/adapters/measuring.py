@@ -11,8 +11,8 @@ from typing import Any
 from eigencurve import _check
 from eigencurve._moved import renamed
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import join, warmup
+from eigencurve.schedules.decays import constant
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.spectrum import Spectrum, prepare

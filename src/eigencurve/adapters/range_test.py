@@ -15,7 +15,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.adapters.groups import ratios_of
-from eigencurve.schedules.classic import constant
+from eigencurve.schedules.decays import constant
 
 try:
     import torch

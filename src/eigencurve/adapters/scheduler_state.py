@@ -6,7 +6,7 @@ from typing import Any
 
 from eigencurve import _check
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.serial import schedule_from_dict
+from eigencurve.schedules.kinds import schedule_from_dict
 
 VERSIONS = (1, 2)
 STATE_NAMES = {

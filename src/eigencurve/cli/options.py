@@ -20,7 +20,7 @@ from eigencurve.planning.limits import RateLimit
 from eigencurve.planning.snippets import FRAMEWORKS
 from eigencurve.planning.training import OPTIMIZERS
 from eigencurve.schedules import units
-from eigencurve.schedules.by_kind import FACTORIES
+from eigencurve.schedules.kinds import FACTORIES
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.zoo import ZOO
 

@@ -22,9 +22,9 @@ from eigencurve.planning.snippets import snippet
 from eigencurve.planning.subject import Subject
 from eigencurve.planning.training import OPTIMIZERS, Training, training_of
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.by_kind import FACTORIES, require_settings, settings_of
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.kinds import FACTORIES, require_settings, settings_of
 
 app = new_app()
 LOADED = (

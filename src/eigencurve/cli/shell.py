@@ -131,7 +131,10 @@ def options_of(command: Any) -> dict[str, str]:
         long = [option for option in parameter.opts if option.startswith("--")]
         options[parameter.name] = long[0] if long else str(parameter.metavar or parameter.name).upper()
     if "settings" in options:
-        from eigencurve.schedules.by_kind import FACTORIES, settings_of  # imports NumPy
+        from eigencurve.schedules.kinds import (
+            FACTORIES,
+            settings_of,  # imports NumPy
+        )
 
         names = (name for kind in FACTORIES for name in settings_of(kind))
         options = {**{name: f"--set {name}" for name in names}, **options}

@@ -11,8 +11,8 @@ import numpy as np
 from eigencurve._arrays import Array
 from eigencurve.forecast.fitted import FittedRuns
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear
 from eigencurve.schedules.compose import after_warmup, join
+from eigencurve.schedules.decays import constant, cosine, linear
 from eigencurve.schedules.wsd import wsd
 
 # The effect of a decay is unknown if its standard deviation exceeds this fraction of it.

@@ -10,8 +10,8 @@ from eigencurve._arrays import Array
 from eigencurve.forecast.fitted import EnsembleMember, FittedRuns
 from eigencurve.forecast.model import FLOOR, effective_schedule, noise_power
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import after_warmup, warmup
+from eigencurve.schedules.decays import constant
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.evaluators import BlockEvaluator

@@ -9,7 +9,7 @@ from typing import Any
 
 from eigencurve.planning.training import Training
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.settings import describe_settings
+from eigencurve.schedules.kinds import describe_settings
 
 SOURCES = ("measured", "fitted", "given", "assumed")
 

@@ -10,7 +10,7 @@ from eigencurve.planning.inputs import Inputs, inputs_of, quadratic_of
 from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.comparison import ComparisonTable
-from eigencurve.schedules.settings import describe_settings
+from eigencurve.schedules.kinds import describe_settings
 from eigencurve.theory.candidates import usual_schedules
 
 NUMERICALLY_BEST = "numerically best"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine
+from eigencurve.schedules.decays import constant, cosine
 from eigencurve.schedules.wsd import wsd
 
 SOURCE = "a 124M Llama under AdamW, 50,000 steps, peak rates 0.0005 and 0.001 (arXiv:2501.18965)"

@@ -23,9 +23,9 @@ from eigencurve.forecast.forecast import Forecast, Prediction
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, cosine, linear
 from eigencurve.schedules.comparison import ComparisonTable, percent
 from eigencurve.schedules.compose import after_warmup
+from eigencurve.schedules.decays import constant, cosine, linear
 from eigencurve.schedules.wsd import wsd
 
 BEST_FOUND = "best found"

@@ -11,7 +11,7 @@ from eigencurve.planning.forecasts import ForecastView, usual_runs
 from eigencurve.planning.training import Training
 from eigencurve.schedules.comparison import ComparisonRow
 from eigencurve.schedules.compose import Warmup, after_warmup
-from eigencurve.schedules.practical import elastic_step
+from eigencurve.schedules.staircases import elastic_step
 
 SEARCHED = "forecast optimum"
 # Schedules that are simple to explain and to set, in the order of preference among equals.

@@ -14,11 +14,11 @@ from eigencurve.planning.limits import RateLimit, metric_of, optimizer_of, rate_
 from eigencurve.planning.subject import Subject
 from eigencurve.planning.training import OPTIMIZERS, Training, training_of
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import cosine, linear
 from eigencurve.schedules.compose import after_warmup
+from eigencurve.schedules.decays import cosine, linear
 from eigencurve.schedules.eigencurve import curve_of
-from eigencurve.schedules.practical import elastic_step
 from eigencurve.schedules.sampling import peak_rate
+from eigencurve.schedules.staircases import elastic_step
 from eigencurve.schedules.wsd import wsd
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.evaluators import BlockEvaluator

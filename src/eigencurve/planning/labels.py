@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The numerically best schedule, next to the kinds of :data:`eigencurve.schedules.by_kind.FACTORIES`.
+# The numerically best schedule, next to the kinds of :data:`eigencurve.schedules.kinds.FACTORIES`.
 BEST = "best"
 # The first ones, which the studio shows by default, have different colours.
 LABELS = {

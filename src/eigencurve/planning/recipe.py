@@ -14,9 +14,8 @@ from eigencurve.planning.literals import literal
 from eigencurve.planning.subject import Subject
 from eigencurve.planning.training import Training
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.by_kind import schedule_of_kind
 from eigencurve.schedules.compose import Warmup
-from eigencurve.schedules.serial import schedule_from_dict
+from eigencurve.schedules.kinds import schedule_from_dict, schedule_of_kind
 from eigencurve.spectrum.power_law import PowerLaw
 
 # The optimizer is not known, so generated code uses that of the reader.
@@ -28,7 +27,7 @@ class Recipe:
     """A kind of schedule and its settings.
 
     Attributes:
-        kind: Kind of the schedule; see :func:`eigencurve.schedules.by_kind.schedule_of_kind`.
+        kind: Kind of the schedule; see :func:`eigencurve.schedules.kinds.schedule_of_kind`.
         total_steps: Total number of steps T, including the warmup.
         lr: Initial learning rate; with warmup, the peak rate.
         subject: Spectrum that ``"eigencurve"`` needs. Other kinds ignore it.

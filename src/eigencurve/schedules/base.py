@@ -10,7 +10,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.preview import facts_of, text_curve
+from eigencurve.schedules.sampling import facts_of, text_curve
 
 VERSION = 1
 
@@ -125,23 +125,6 @@ class Decay(Schedule):
 
     def _turns(self) -> IntArray:
         return np.arange(0)
-
-
-@dataclass(frozen=True, eq=False)
-class DecayToMinimum(Decay):
-    """A schedule that decays from ``lr`` at t = 0 to ``min_lr`` at t = T, along a curve that the subclass defines."""
-
-    min_lr: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._settle(min_lr=_check.last_rate(self.kind, self.min_lr, _check.positive(self.kind, "lr", self.lr)))
-
-    @abstractmethod
-    def _weight(self, progress: Array) -> Array:
-        """The curve from 1 to 0 as a function of t/T."""
-
-    def _rates(self, steps: IntArray) -> Array:
-        return between(self._weight(steps / self.total_steps), self.lr, self.min_lr)
 
 
 def require_schedule(function: str, schedule: object, argument: str = "schedule") -> Schedule:

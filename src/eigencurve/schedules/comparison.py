@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.kinds import describe_settings
 from eigencurve.schedules.sampling import peak_rate
-from eigencurve.schedules.settings import describe_settings
 
 NUMBERS = ("loss", "low", "high", "excess", "excess_low", "excess_high", "bias", "variance", "gap")
 # The columns whose cells are words, aligned to the left.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule, require_schedule
-from eigencurve.schedules.practical import half_cosine
+from eigencurve.schedules.decays import half_cosine
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
 # The rate at step t < n of a warmup of n steps to a peak.
@@ -72,7 +72,7 @@ def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmu
         num_steps: Number of steps n.
         shape: ``"linear"``, ``"cosine"`` or ``"exponential"``.
 
-    >>> from eigencurve.schedules.classic import linear
+    >>> from eigencurve.schedules.decays import linear
     >>> warmup(linear(2, lr=1.0), 3).values()
     array([0.25, 0.5 , 0.75, 1.  , 0.5 ])
     >>> warmup(linear(2, lr=1.0), 2, shape="exponential").values().round(3)
@@ -167,7 +167,7 @@ class Join(Schedule):
 def join(schedules: Sequence[Schedule]) -> Join:
     """The given schedules in sequence, each in full; the length is the sum of their lengths.
 
-    >>> from eigencurve.schedules.classic import constant, linear
+    >>> from eigencurve.schedules.decays import constant, linear
     >>> join([constant(2, lr=1.0), linear(2, lr=1.0)]).values()
     array([1. , 1. , 1. , 0.5])
     """

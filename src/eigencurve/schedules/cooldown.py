@@ -6,12 +6,11 @@ import warnings
 
 from eigencurve import _check
 from eigencurve.schedules.base import Schedule, require_schedule
-from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import Part, join
+from eigencurve.schedules.decays import TAILS, constant, tail_of
 from eigencurve.schedules.eigencurve import eigencurve
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.schedules.sampling import sampled_steps
-from eigencurve.schedules.tails import TAILS, tail_of
 from eigencurve.schedules.units import Steps, whole_steps
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.spectrum.spectrum import Spectrum
@@ -46,7 +45,7 @@ def cooldown(
         min_lr: Rate at which the decay ends. By default 0; for ``"eigencurve"``, the curve is not rescaled.
         spectrum: Prepared spectrum, for ``"eigencurve"`` only.
 
-    >>> from eigencurve.schedules.classic import constant
+    >>> from eigencurve.schedules.decays import constant
     >>> cooldown(constant(1000, lr=1.0), from_step=4, num_steps=4).values()
     array([1.  , 1.  , 1.  , 1.  , 1.  , 0.75, 0.5 , 0.25])
     """
@@ -77,7 +76,7 @@ def extend(schedule: Schedule, total_steps: Steps, rewarm: Steps | None = None, 
     Warns:
         UserWarning: The schedule has decayed and ``rewarm`` is not given.
 
-    >>> from eigencurve.schedules.classic import constant, linear
+    >>> from eigencurve.schedules.decays import constant, linear
     >>> extend(constant(2, lr=1.0), 4).values()
     array([1., 1., 1., 1.])
     >>> extend(linear(4, lr=1.0), 8, rewarm=2).values()

@@ -10,7 +10,7 @@ import numpy as np
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.practical import half_cosine
+from eigencurve.schedules.decays import half_cosine
 from eigencurve.schedules.units import Steps, whole_steps
 
 ANNEALS = ("cosine", "linear")

@@ -102,7 +102,7 @@ def over_tokens(
     Raises:
         ValueError: A number of tokens is not positive and whole, or the list does not begin at step 0.
 
-    >>> from eigencurve.schedules.classic import linear
+    >>> from eigencurve.schedules.decays import linear
     >>> f = over_tokens(linear(8, lr=1.0), budget=800, tokens_per_step=[(0, 100), (4, 200)])
     >>> f.values()
     array([1.   , 0.875, 0.75 , 0.625, 0.5  , 0.25 ])

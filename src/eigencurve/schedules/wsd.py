@@ -8,9 +8,8 @@ from itertools import pairwise
 from eigencurve import _check
 from eigencurve._check import Arg
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant
 from eigencurve.schedules.compose import join, warmup
-from eigencurve.schedules.tails import tail_of
+from eigencurve.schedules.decays import constant, tail_of
 from eigencurve.schedules.units import Steps, fraction, nearest_step, whole_steps
 
 # The usual share of the decay, of the whole run or of each cycle.

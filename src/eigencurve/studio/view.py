@@ -13,8 +13,8 @@ from eigencurve.planning.recipe import Recipe
 from eigencurve.planning.subject import Subject
 from eigencurve.planning.training import BETA1, Training
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.by_kind import own_settings, usual_settings
 from eigencurve.schedules.eigencurve import Eigencurve
+from eigencurve.schedules.kinds import own_settings, usual_settings
 from eigencurve.schedules.sampling import peak_rate
 from eigencurve.studio.state import Settings
 from eigencurve.theory.optimal import Search

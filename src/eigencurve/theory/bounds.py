@@ -15,7 +15,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array
-from eigencurve.schedules.classic import InverseTime, inverse_time
+from eigencurve.schedules.decays import InverseTime, inverse_time
 from eigencurve.spectrum.groups import Groups, group, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
 from eigencurve.theory.quadratic import NoisyQuadratic

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.by_kind import schedule_of_kind, usual_settings
 from eigencurve.schedules.eigencurve import curve_of
+from eigencurve.schedules.kinds import schedule_of_kind, usual_settings
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.theory.certificate import greedy_schedule
 from eigencurve.theory.nodes import Nodes

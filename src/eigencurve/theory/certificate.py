@@ -10,8 +10,8 @@ import numpy as np
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.classic import constant, inverse_time
 from eigencurve.schedules.compose import join
+from eigencurve.schedules.decays import constant, inverse_time
 from eigencurve.theory.kernels import SMALLEST, advance_greedy
 from eigencurve.theory.nodes import Nodes
 

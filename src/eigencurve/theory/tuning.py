@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.kinds import schedule_from_dict
 from eigencurve.schedules.sampling import peak_rate
-from eigencurve.schedules.serial import schedule_from_dict
 from eigencurve.theory.evaluators import Evaluator
 
 # Scales tried before the best one is refined, as fractions of the largest.

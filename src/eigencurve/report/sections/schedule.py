@@ -28,7 +28,7 @@ from eigencurve.report.svg import inline_svg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.schedules.preview import first_step_below
+from eigencurve.schedules.sampling import first_step_below
 from eigencurve.theory.candidates import usual_schedules
 
 # Common schedules that are drawn for comparison.

@@ -1,7 +1,8 @@
-"""The classic schedules, which are also the baselines of the paper."""
+"""Staircases: schedules whose rate is constant on pieces and falls at the start of each."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,146 +13,11 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray
-from eigencurve.schedules.base import Decay, DecayToMinimum
-from eigencurve.schedules.practical import half_cosine
+from eigencurve.schedules.base import Decay
 from eigencurve.schedules.units import Steps, whole_steps
 
-
-@dataclass(frozen=True, eq=False)
-class Constant(Decay):
-    """See :func:`constant`."""
-
-    kind: ClassVar[str] = "constant"
-
-    def _rates(self, steps: IntArray) -> Array:
-        return np.full(steps.shape, self.lr)
-
-
-def constant(total_steps: Steps, lr: float) -> Constant:
-    r"""The same learning rate at every step, :math:`\eta_t = \eta_0`.
-
-    >>> constant(100, lr=0.1)(99)
-    0.1
-    """
-    return Constant(whole_steps("constant", "total_steps", total_steps, minimum=1), lr)
-
-
-@dataclass(frozen=True, eq=False)
-class DecayAboveZero(Decay):
-    """A schedule that reaches ``min_lr`` exactly at the last step, and would reach 0 only after infinitely many."""
-
-    min_lr: float
-
-    def __post_init__(self) -> None:
-        remedy = "This decay never reaches 0: give a small positive rate, or use cosine or linear."
-        last = _check.positive(self.kind, "min_lr", self.min_lr, remedy)
-        lr = _check.positive(self.kind, "lr", self.lr)
-        if lr / np.finfo(np.float64).max > last:
-            smallest = f"at least {lr / np.finfo(np.float64).max:.2g} for lr = {lr:g}"
-            _check.refuse(self.kind, "min_lr", smallest, last, "float64 cannot hold their ratio.")
-        self._settle(min_lr=_check.last_rate(self.kind, last, lr))
-
-    def _progress(self, steps: IntArray) -> Array:
-        """0 at the first step and 1 at the last; 0 in a run of one step."""
-        return steps / max(1, self.total_steps - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class InverseTime(DecayAboveZero):
-    """See :func:`inverse_time`."""
-
-    kind: ClassVar[str] = "inverse_time"
-
-    def _rates(self, steps: IntArray) -> Array:
-        return self.lr / (1 + (self.lr / self.min_lr - 1) * self._progress(steps))
-
-
-def inverse_time(total_steps: Steps, lr: float, min_lr: float) -> InverseTime:
-    r"""Inverse time decay.
-
-    .. math:: \eta_t = \frac{\eta_0}{1 + \gamma\eta_0 t}
-
-    γ is chosen so that the last step has the rate :math:`\eta_{T-1}` = ``min_lr``. A run of one step has the rate
-    ``lr``.
-
-    Reference: arXiv:2110.14109, Appendix "Ridge Regression".
-
-    >>> f = inverse_time(101, lr=1.0, min_lr=0.01)
-    >>> round(f(50), 4), round(f(100), 4)
-    (0.0198, 0.01)
-    """
-    return InverseTime(whole_steps("inverse_time", "total_steps", total_steps, minimum=1), lr, min_lr)
-
-
-@dataclass(frozen=True, eq=False)
-class Exponential(DecayAboveZero):
-    """See :func:`exponential`."""
-
-    kind: ClassVar[str] = "exponential"
-
-    def _rates(self, steps: IntArray) -> Array:
-        return self.lr * (self.min_lr / self.lr) ** self._progress(steps)
-
-
-def exponential(total_steps: Steps, lr: float, min_lr: float) -> Exponential:
-    r"""Exponential decay, :math:`\eta_t = \gamma^t \eta_0`, to the rate ``min_lr`` at the last step.
-
-    A run of one step has the rate ``lr``.
-
-    Reference: arXiv:2110.14109, Appendix "Ridge Regression".
-
-    >>> round(exponential(101, lr=1.0, min_lr=0.01)(50), 4)
-    0.1
-    """
-    return Exponential(whole_steps("exponential", "total_steps", total_steps, minimum=1), lr, min_lr)
-
-
-@dataclass(frozen=True, eq=False)
-class Cosine(DecayToMinimum):
-    """See :func:`cosine`."""
-
-    kind: ClassVar[str] = "cosine"
-
-    def _weight(self, progress: Array) -> Array:
-        return half_cosine(progress)
-
-
-def cosine(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Cosine:
-    r"""Cosine decay without restarts.
-
-    .. math:: \eta_t = \eta_{\min} + \tfrac12(\eta_0 - \eta_{\min})\bigl(1 + \cos\tfrac{\pi t}{T}\bigr)
-
-    The formula uses t/T, so the last step's rate is a little above ``min_lr``.
-
-    Reference: Loshchilov and Hutter, 2017, arXiv:1608.03983; the paper's Table "Hyperparameter search".
-
-    >>> cosine(100, lr=0.1)(50)
-    0.05
-    """
-    return Cosine(whole_steps("cosine", "total_steps", total_steps, minimum=1), lr, min_lr)
-
-
-@dataclass(frozen=True, eq=False)
-class Linear(DecayToMinimum):
-    """See :func:`linear`."""
-
-    kind: ClassVar[str] = "linear"
-
-    def _weight(self, progress: Array) -> Array:
-        return 1 - progress
-
-
-def linear(total_steps: Steps, lr: float, min_lr: float = 0.0) -> Linear:
-    r"""Linear decay.
-
-    .. math:: \eta_t = \eta_{\min} + (\eta_0 - \eta_{\min})(1 - t/T)
-
-    Reference: Defazio et al., 2023, arXiv:2310.07831, who show that it is optimal in the worst case.
-
-    >>> linear(4, lr=1.0).values()
-    array([1.  , 0.75, 0.5 , 0.25])
-    """
-    return Linear(whole_steps("linear", "total_steps", total_steps, minimum=1), lr, min_lr)
+# A step this close to the start of the next interval, relative to the remaining steps, belongs to that interval.
+EDGE_TOLERANCE = 1e-12
 
 
 class Staircase(Decay):
@@ -276,6 +142,46 @@ def hold_then_decay(total_steps: Steps, lr: float, hold: Steps, every: Steps, fa
     total = whole_steps("hold_then_decay", "total_steps", total_steps, minimum=1)
     held = whole_steps("hold_then_decay", "hold", hold, 0, total)
     return HoldThenDecay(total, lr, held, whole_steps("hold_then_decay", "every", every, 1, total), factor)
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticStep(Decay):
+    """See :func:`elastic_step`."""
+
+    kind: ClassVar[str] = "elastic_step"
+    r: float = 0.5
+
+    def __post_init__(self) -> None:
+        ratio = _check.real(self.kind, "r", self.r)
+        if not 0 < ratio < 1:
+            _check.refuse(self.kind, "r", "between 0 and 1, both excluded", ratio, "The paper uses 1/2 and 1/sqrt(2).")
+        self._settle(r=ratio)
+
+    def _rates(self, steps: IntArray) -> Array:
+        return self.lr * 2.0 ** -self._piece(steps).astype(np.float64)
+
+    def _piece(self, steps: IntArray) -> IntArray:
+        left = (self.total_steps - steps) / self.total_steps
+        return np.floor((np.log(left) - EDGE_TOLERANCE) / math.log(self.r)).astype(np.int64)
+
+
+def elastic_step(total_steps: Steps, lr: float, r: float = 0.5) -> ElasticStep:
+    r"""Elastic Step Decay: the rate is halved each time the number of remaining steps has shrunk by the factor r.
+
+    .. math:: \eta_t = \eta_0 / 2^k \quad\text{if}\quad t \in \bigl[(1-r^k)T, (1-r^{k+1})T\bigr)
+
+    Args:
+        total_steps: Total number of steps T.
+        lr: Initial rate.
+        r: Ratio of the lengths of successive intervals, between 0 and 1. The paper searches 1/2 and 1/√2 for images
+            and values up to 2^(-1/20) for language.
+
+    Reference: arXiv:2110.14109, Section 4.3 and Appendix "ImageNet Classification with Elastic Step Decay".
+
+    >>> elastic_step(8, lr=1.0, r=0.5).values()
+    array([1.   , 1.   , 1.   , 1.   , 0.5  , 0.5  , 0.25 , 0.125])
+    """
+    return ElasticStep(whole_steps("elastic_step", "total_steps", total_steps, minimum=1), lr, r)
 
 
 def _increasing(milestones: Sequence[int], total_steps: int) -> tuple[int, ...]:
