@@ -63,7 +63,7 @@ def test_only_the_operator_and_the_steps_are_positional():
     [
         lambda **given: estimate_spectrum(matrix_operator(), settle=None, progress=False, **given).plan.num_products,
         lambda **given: plan_memory(100, **given).num_products,
-        lambda **given: Measurement(0.1, 5e-4, **given).num_products,
+        lambda **given: Measurement(0.1, 5e-4, **given).settings.num_products,
     ],
 )
 def test_the_old_name_of_the_number_of_products_works_with_a_warning(measure):
