@@ -1,8 +1,7 @@
-"""What identifies a Lanczos run in its checkpoint: hashes of what it was given, and numbers of what it computes.
+"""The identity of a Lanczos run in its checkpoint: hashes of its inputs, and numbers of what it computes.
 
-Hashes cannot see a loss function, the buffers of a model, or its code. So a checkpoint also holds the value of the loss
-and a few numbers of its gradient, and of the product with a fixed vector, and compares them with those of the operator
-that asks to resume.
+A loss function, the buffers of a model, and its code have no hash. So a checkpoint also holds the value of the loss,
+and a few numbers of its gradient and of the product with a fixed vector.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ NUM_PROJECTIONS = 4
 PROJECTION_SEED = SEED + 2
 # Roundings of a loss of size one: log-softmax rounds to multiples of one, however small the loss is.
 LOSS_ROUNDINGS = 16
+SAME_PARTS = (
+    "The parameters, the data and the settings are the same, so the loss function, a buffer or the code of the model "
+    "has changed. "
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +53,37 @@ class Identity:
     allowed: Mapping[str, float]
     fingerprint: Callable[[], str]
 
-    def different_parts(self, parts: Mapping[str, str]) -> list[str]:
-        """Names of the hashes that differ from ``parts``."""
-        return [name for name in {**parts, **self.parts} if parts.get(name) != self.parts.get(name)]
+    def fields(self) -> dict[str, Any]:
+        """The identity as arrays for a file."""
+        return {
+            "seed": np.int64(self.seed), "function": np.str_(self.function),
+            "part_names": np.array([*self.parts], dtype=np.str_),
+            "part_hashes": np.array([*self.parts.values()], dtype=np.str_),
+            "number_names": np.array([*self.numbers], dtype=np.str_), "numbers": np.array([*self.numbers.values()]),
+        }  # fmt: skip
 
-    def different_numbers(self, numbers: Mapping[str, Array]) -> list[str]:
-        """Names of the numbers that differ from ``numbers`` by more than rounding."""
-        return [name for name in {**numbers, **self.numbers} if not self._agrees(name, numbers)]
+    def difference(self, fields: Mapping[str, Any], is_old: bool) -> tuple[str, str, str] | None:
+        """How the run in a file differs: what it must be, what it is, and a likely cause. None if it is the same.
+
+        Raises:
+            LookupError, TypeError, ValueError: A field is missing or of another kind.
+        """
+        function = str(fields.get("function", "estimate_spectrum"))  # files of version 0.1 have no function
+        if function != self.function:
+            return f"of {self.function}", f"a checkpoint of {function}", ""
+        if (seed := int(fields["seed"])) != self.seed:
+            return f"of seed {self.seed}", f"a checkpoint of seed {seed}", ""
+        if is_old:
+            if str(fields["fingerprint"]) == self.fingerprint():
+                return None
+            return "of this model, these parameters and this data", "a checkpoint of another problem", ""
+        parts = dict(zip(fields["part_names"].tolist(), fields["part_hashes"].tolist(), strict=True))
+        numbers = dict(zip(fields["number_names"].tolist(), fields["numbers"], strict=True))
+        changed_parts = [name for name in {**parts, **self.parts} if parts.get(name) != self.parts.get(name)]
+        changed_numbers = [name for name in {**numbers, **self.numbers} if not self._agrees(name, numbers)]
+        changed = ", ".join((*changed_parts, *changed_numbers))
+        got = f"a checkpoint of another problem: different {changed}"
+        return ("of this problem", got, "" if changed_parts else SAME_PARTS) if changed else None
 
     def _agrees(self, name: str, numbers: Mapping[str, Array]) -> bool:
         if name not in numbers or name not in self.numbers:
@@ -74,14 +101,13 @@ def identity_of(
 ) -> Identity:
     r"""The identity of a run on ``operator``; it takes one product, one gradient and one value of the loss.
 
-    A vector p is known by its length and by the projections :math:`r_k^\top p` on four random directions. If p changes
-    by δ, each projection changes by a normal number of standard deviation :math:`\|\delta\|`. A change of a relative
-    size ε that is larger than the tolerance τ is overlooked with a probability of about (0.8 τ/ε)⁴: 4e-5 for ε = 10 τ.
-    A change below τ, such as that of one eigenvalue of many, is not noticed, nor is one of a part of the model that
-    neither the loss, the gradient nor the product depends on at these parameters and examples.
+    A vector p is stored as its length and the projections :math:`r_k^\top p` on four random directions. If p changes
+    by δ, each projection changes by a normal number of standard deviation :math:`\|\delta\|`. A relative change ε
+    above the tolerance τ is overlooked with a probability of about (0.8 τ/ε)⁴: 4e-5 for ε = 10 τ. A change below τ,
+    such as that of one eigenvalue of many, is not noticed.
 
-    The tolerance is what rounding may change between processors and numbers of threads: the one with which operators
-    are verified, and the measured error of finite differences in addition.
+    The tolerance covers rounding on other processors and with other numbers of threads, and the measured error of
+    finite differences.
 
     Args:
         operator: Operator of the run.
@@ -155,8 +181,8 @@ def _measured(space: Space, vectors: list[Tensor]) -> Array:
 def _allowed(sizes: dict[str, float], tolerance: float, dtype: torch.dtype) -> dict[str, float]:
     r"""Largest difference of each number that rounding explains.
 
-    Near a minimum the gradient is a small sum of large terms, so its error follows the terms. For a loss ℓ that is a
-    square or close to one, they have the size :math:`\sqrt{2 \ell \lambda}` with λ at most the length of the product.
+    Near a minimum the gradient is a small sum of large terms, so its error follows the terms. For a nearly quadratic
+    loss ℓ, they have the size :math:`\sqrt{2 \ell \lambda}` with λ at most the length of the product.
     """
     allowed = {name: tolerance * size for name, size in sizes.items()}
     if "loss" in sizes:

@@ -223,7 +223,7 @@ def _shared_plan(operator: LanczosOperator, settings: EstimateSettings, saved: S
     num_products, size = min(settings.num_products, operator.dim), space_of(operator).size
     plan = plan_memory(size, num_products, settings.memory_budget, operator.dtype, operator.device)
     rows = operator.min_over_processes(plan.num_rows)
-    if saved is not None and (saved.num_steps >= num_products or int(saved.fields["generation"]) > 0):
+    if saved is not None and (saved.num_steps >= num_products or saved.basis["generation"] > 0):
         rows = saved.num_rows
     shared = dataclasses.replace(plan, num_rows=rows)
     if shared.num_bytes > plan.budget_bytes:

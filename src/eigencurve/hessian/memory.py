@@ -67,7 +67,7 @@ def plan_memory(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> MemoryPlan:
-    """Plan a Lanczos run that keeps as much of the basis as the budget allows.
+    """Plan a Lanczos run that keeps as much of the basis as the budget allows, before it starts.
 
     Args:
         dim: Number of parameters.
@@ -86,9 +86,8 @@ def plan_memory(
     >>> print(plan_memory(dim=1000, num_products=20, memory_budget=40 * 4000))
     20 steps, keeping the whole basis: 22 vectors of 4.0 kB, 88.0 kB of the allowed 160.0 kB
     """
-    size = dim * torch.empty((), dtype=dtype).element_size()
-    here = torch.device("cpu") if device is None else device
-    host = torch.device("cpu")
+    size, host = dim * dtype.itemsize, torch.device("cpu")
+    here = host if device is None else device
     if memory_budget is not None:
         budget = _check.whole("plan_memory", "memory_budget", memory_budget, minimum=0)
         free = free_bytes(here)

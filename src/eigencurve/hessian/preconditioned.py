@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from eigencurve import _check
-from eigencurve.hessian.adaptive import read_optimizer
+from eigencurve.hessian.adaptive import AdaptiveState, read_optimizer
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.identity import parts_of
 from eigencurve.hessian.lanczos import LanczosOperator, renew_operator
@@ -33,16 +34,14 @@ class PreconditionedOperator:
 
     Weight decay ω enters in one of two ways:
 
-    - As an L2 term (Adam, RMSprop, Adagrad), it is part of the gradient, so the products are those of
-      :math:`P^{-1/2} (H + \omega I) P^{-1/2}`. It shifts every eigenvalue differently and must not be added again by
-      :func:`eigencurve.prepare`.
+    - As an L2 term (Adam, RMSprop, Adagrad), it is part of the gradient. The products are those of
+      :math:`P^{-1/2} (H + \omega I) P^{-1/2}`, so do not add it again in :func:`eigencurve.spectrum.prepare`.
     - Decoupled (AdamW), the step is :math:`w \leftarrow w - \eta (P^{-1} g + \omega w)`, and the matrix is
-      :math:`P^{-1/2} H P^{-1/2} + \omega I`. A decay that is the same for all parameters is left out of the products
-      and reported as ``eigenvalue_shift``; pass it to :func:`eigencurve.prepare`. If it differs between parameters, it
-      is part of the products.
+      :math:`P^{-1/2} H P^{-1/2} + \omega I`. A decay that is the same for all parameters is left out of the products;
+      pass ``eigenvalue_shift`` to :func:`eigencurve.spectrum.prepare`. Otherwise it is part of the products.
 
-    Most users call ``operator.preconditioned_by(optimizer)``, which reads all of this from the optimizer. H is always
-    that of the current parameters, so such an operator refuses products after the optimizer has taken more steps. One
+    Most users call ``operator.preconditioned_by(optimizer)``, which reads P and ω from the optimizer. Such an operator
+    refuses products after the optimizer has taken more steps, because H is that of the current parameters. An operator
     made from a diagonal keeps it.
 
     Args:
@@ -86,7 +85,7 @@ class PreconditionedOperator:
         decay = self._decay(weight_decay)
         self.eigenvalue_shift = decay if isinstance(decay, float) and decoupled_weight_decay else 0.0
         self._added: Tensor | None = None
-        self._metric_now: Callable[[], PreconditionedOperator] | None = None
+        self._metric: tuple[AdaptiveState, Callable[[], AdaptiveState]] | None = None
         if isinstance(decay, Tensor) and decoupled_weight_decay:
             self._added = decay
         elif not decoupled_weight_decay and (isinstance(decay, Tensor) or decay > 0):
@@ -107,19 +106,24 @@ class PreconditionedOperator:
         """Forget what the operator of H keeps between products; see :meth:`HessianOperator.renew`."""
         renew_operator(self.operator)
 
-    def follow(self, metric_now: Callable[[], PreconditionedOperator]) -> PreconditionedOperator:
-        """Refuse products as soon as the metric of ``metric_now()`` differs from this one; returns itself."""
-        self._metric_now = metric_now
-        return self
+    @classmethod
+    def of_optimizer(
+        cls, operator: LanczosOperator, read: Callable[[], AdaptiveState], preconditioner: str
+    ) -> PreconditionedOperator:
+        """The operator in the metric of ``read()``, which refuses products as soon as ``read()`` changes."""
+        state = read()
+        own = cls(
+            operator, state.diagonal, weight_decay=state.weight_decay, decoupled_weight_decay=state.decoupled,
+            preconditioner=preconditioner,
+        )  # fmt: skip
+        own._metric = state, read
+        return own
 
     def _require_same_metric(self) -> None:
-        """Refuse a metric that is older than the optimizer's state, because H is that of the current parameters."""
-        if self._metric_now is None:
+        if self._metric is None:
             return
-        now = self._metric_now()
-        if not (_equal(now.diagonal, self.diagonal) and _equal(now._added, self._added)) or (
-            now.eigenvalue_shift != self.eigenvalue_shift
-        ):
+        state, read = self._metric
+        if not all(_equal(old, new) for old, new in zip(state, read(), strict=True)):
             need = "in the state that the diagonal was copied from"
             remedy = "Call preconditioned_by again; or pass it this operator's 'diagonal' to keep the old metric."
             got = f"{self.preconditioner} after more steps or with other settings"
@@ -205,18 +209,8 @@ def precondition(
     """
     function = f"{type(operator).__name__}.preconditioned_by"
     if isinstance(preconditioner, Optimizer) and parameters is not None:
-
-        def metric() -> PreconditionedOperator:
-            state = read_optimizer(function, preconditioner, parameters)
-            return PreconditionedOperator(
-                operator,
-                state.diagonal,
-                weight_decay=state.weight_decay,
-                decoupled_weight_decay=state.decoupled,
-                preconditioner=type(preconditioner).__name__,
-            )
-
-        return metric().follow(metric)
+        read = partial(read_optimizer, function, preconditioner, parameters)
+        return PreconditionedOperator.of_optimizer(operator, read, type(preconditioner).__name__)
     if isinstance(preconditioner, Mapping | list | tuple) and parameters is not None:
         return PreconditionedOperator(operator, _flat(function, preconditioner, parameters))
     if not hasattr(preconditioner, "__array__"):
@@ -242,8 +236,10 @@ def _flat(function: str, given: Mapping[str, Tensor] | Sequence[Tensor], paramet
     return torch.cat([own_part(part.detach()).reshape(-1) for part in parts])
 
 
-def _equal(a: Tensor | None, b: Tensor | None) -> bool:
-    return a is b if a is None or b is None else torch.equal(a, b)
+def _equal(old: Any, new: Any) -> bool:
+    if isinstance(old, Tensor) and isinstance(new, Tensor):
+        return torch.equal(old, new)
+    return type(old) is type(new) and bool(old == new)
 
 
 def _tensor(values: Any) -> Tensor:

@@ -47,13 +47,12 @@ def estimate_start(
 ) -> StartEstimate:
     r"""Measure the initial error of a run from the start and the end of an earlier run.
 
-    The end of the earlier run stands for the minimum. Lanczos on H from :math:`\Delta = w_{start} - w_{end}` gives
-    :math:`\sum_{j \in o} \lambda_j \Delta_j^2` for every octave o, with λ_j = |λ| + weight decay. Use the operator and
-    the spectrum of the end.
+    The end of the earlier run takes the place of the minimum. Lanczos on H from
+    :math:`\Delta = w_{start} - w_{end}` gives :math:`\sum_{j \in o} \lambda_j \Delta_j^2` for every octave o, with
+    λ_j = |λ| + weight decay. Use the operator and the spectrum of the end.
 
-    The sharp directions are resolved one by one. In flat directions only the total of each octave is known, as far as
-    the sharpened measure resolves it, and an earlier run that was too short has not moved along them: its Δ, and so
-    the error there, is too small.
+    Sharp directions are resolved one by one; in flat directions only the total of each octave is known. An earlier run
+    that was too short has not moved along flat directions, so its error there is too small.
 
     Args:
         operator: Operator of H at the end of the earlier run.
@@ -75,11 +74,12 @@ def estimate_start(
         num_products, weight_decay=grid.weight_decay, memory_budget=memory_budget, checkpoint=checkpoint,
         progress=progress, function=function,
     )  # fmt: skip
-    vector = _difference(function, operator, displacement)
-    vector = _moved(operator, vector)
+    vector = _in_metric(operator, _difference(function, operator, displacement))
     mark = hashlib.sha256(tensor_bytes(vector)).hexdigest()
     (measure,) = measure_directions(operator, [lambda: vector], settings, mark)
-    mass, before = (_errors(grid, *part) for part in ((measure.points, measure.masses), measure.earlier))
+    mass, before = (
+        _initial_error(grid, *part, power=1) for part in ((measure.points, measure.masses), measure.earlier)
+    )
     return _estimate(grid, mass, CHANGE * np.abs(mass - before), "displacement", measure, started)
 
 
@@ -98,11 +98,10 @@ def start_from_gradient(
 
     On a quadratic, the gradient :math:`g = H\Delta` of the loss with its weight decay gives
     :math:`\lambda_j \Delta_j^2 = g_j^2 / \lambda_j`, with λ_j = |λ| + weight decay. The sampling noise of g adds
-    :math:`\sigma_j^2 B/m` on average, which is subtracted. An octave in which less than nothing is left gets an error
-    of zero.
+    :math:`\sigma_j^2 B/m` on average, which is subtracted; a negative remainder counts as zero.
 
-    This works in sharp directions only. As λ → 0, g_j²/λ_j divides what is left of the noise by λ_j, and the loss is
-    no quadratic that far from its minimum; look at the standard errors.
+    This works in sharp directions only. As λ → 0, the remaining noise is divided by λ_j, and the loss is no quadratic
+    that far from its minimum; look at the standard errors.
 
     Args:
         operator: Operator of H at the start.
@@ -128,13 +127,15 @@ def start_from_gradient(
     if not np.array_equal(grid.lower, noise.octaves.lower):
         _check.refuse(function, "noise", "measured with the same spectrum", "another one")
     gradients = ExampleGradients(function, operator)
-    vector = gradients.mean + grid.weight_decay * _moved(operator, gradients.source.parameter_vector())
+    vector = gradients.mean + grid.weight_decay * _in_metric(operator, gradients.source.parameter_vector())
     (measure,) = measure_directions(operator, [lambda: vector], settings)
-    found, before = (_inverse(grid, *part) for part in ((measure.points, measure.masses), measure.earlier))
-    left = found - grid.num_eigenvalues * noise.octaves.sigma2 * noise.batch_size / noise.num_examples
+    raw, before = (
+        _initial_error(grid, *part, power=-1) for part in ((measure.points, measure.masses), measure.earlier)
+    )
+    mass = raw - grid.num_eigenvalues * noise.octaves.sigma2 * noise.batch_size / noise.num_examples
     scale = grid.num_eigenvalues / grid.eigenvalue_sum
-    error = np.hypot(CHANGE * (found - before), scale * noise.octaves.gradient_error)
-    return _estimate(grid, np.maximum(left, 0.0), error, "gradient", measure, started)
+    error = np.hypot(CHANGE * (raw - before), scale * noise.octaves.gradient_error)
+    return _estimate(grid, np.maximum(mass, 0.0), error, "gradient", measure, started)
 
 
 def _estimate(
@@ -156,17 +157,12 @@ def _estimate(
     )
 
 
-def _errors(grid: Octaves, points: Array, masses: Array) -> Array:
-    """Sum of λ_j Δ_j² in each octave, from the masses Δ_j²."""
-    return grid.total(points, masses * (np.abs(points) + grid.weight_decay))
+def _initial_error(grid: Octaves, points: Array, masses: Array, power: int) -> Array:
+    """Sum of λ_j Δ_j² in each octave, from the masses Δ_j² (power 1), or from the masses g_j² (power -1)."""
+    return grid.total(points, masses * (np.abs(points) + grid.weight_decay) ** power)
 
 
-def _inverse(grid: Octaves, points: Array, masses: Array) -> Array:
-    """Sum of g_j² / λ_j in each octave, from the masses g_j²."""
-    return grid.total(points, masses / (np.abs(points) + grid.weight_decay))
-
-
-def _moved(operator: Any, displacement: Tensor) -> Tensor:
+def _in_metric(operator: Any, displacement: Tensor) -> Tensor:
     """A difference of parameters in the operator's coordinates."""
     transform = getattr(operator, "transform_displacement", None)
     return displacement if transform is None else cast(Tensor, transform(displacement))
