@@ -228,7 +228,7 @@ def test_a_gradient_within_its_noise_is_said_to_be():
     operator = HessianOperator(model, loss_fn, batch)
     noise = estimate_noise(operator, estimate_spectrum(operator), 8)
     assert noise.critical_batch_size == math.inf
-    assert "the gradient cannot be told from its noise" in str(noise)
+    assert "the gradient is not larger than its noise" in str(noise)
 
 
 def test_examples_that_agree_have_no_noise():

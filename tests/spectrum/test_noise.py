@@ -30,8 +30,8 @@ def noise(**changes):
     ("curvature", "trace_hc", "expected", "words"),
     [
         (10.0, 100.0, 10.0, "critical batch size: 10 +- 1 examples"),
-        (1.9, 100.0, math.inf, "cannot be told from its noise"),
-        (-1.9, 100.0, math.inf, "cannot be told from its noise"),
+        (1.9, 100.0, math.inf, "is not larger than its noise"),
+        (-1.9, 100.0, math.inf, "is not larger than its noise"),
         (-2.1, 100.0, math.nan, "does not curve upwards"),
         (10.0, -1.0, math.nan, "does not curve upwards"),
     ],

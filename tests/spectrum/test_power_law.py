@@ -70,7 +70,7 @@ def test_refuses_to_fit_a_point():
 
 def test_a_published_spectrum_is_a_power_law_above_its_bulk(data_path):
     p = ec.spectrum.prepare(ec.load_spectrum(data_path("spectra/resnet-18_imagenet.txt")), weight_decay=1e-4)
-    with pytest.warns(UserWarning, match="No power law fits the spectrum: that of exponent 1.23"):
+    with pytest.warns(UserWarning, match="No power law fits the spectrum: the one with exponent 1.23"):
         law = ec.fit_power_law(p)
     # Recorded from this fit: the paper shows the law in a figure, without a number.
     assert law.alpha == pytest.approx(1.23, abs=0.01)

@@ -1,4 +1,4 @@
-"""Eigenvalue spectra: what they are, how they are measured, read and summarised. Only NumPy and SciPy."""
+"""Eigenvalue spectra, their records, files and summaries. Only NumPy and SciPy."""
 
 import lazy_loader
 

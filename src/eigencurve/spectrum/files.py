@@ -47,7 +47,7 @@ DAMAGE = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
 
 @dataclass(frozen=True, eq=False)
 class SpectrumFile:
-    """The content of a file: a spectrum, and what else was measured with it.
+    """The content of a file: a spectrum, and the measurements that were stored with it.
 
     Attributes:
         spectrum: The spectrum.
@@ -107,7 +107,7 @@ def spectrum_bytes(
             remedy = "Leave it out, or save to .npz or .json."
             _check.refuse("save_spectrum", name, "None for a .txt file, which cannot hold it", "one", remedy)
         try:
-            READERS[name](fields)  # what load_spectrum would refuse is not written
+            READERS[name](fields)  # load_spectrum would refuse the file
         except DAMAGE as error:
             _check.refuse("save_spectrum", name, "complete and finite", f"{type(error).__name__}: {error}")
     if suffix == ".txt":
@@ -133,17 +133,17 @@ def load_spectrum(path: str | os.PathLike[str]) -> Spectrum:
 
 
 def load_measurement(path: str | os.PathLike[str]) -> MeasurementRecord | None:
-    """The record of how the spectrum in a file was measured, or None; raises what :func:`load_spectrum` raises."""
+    """The record of how the spectrum in a file was measured, or None; raises the errors of :func:`load_spectrum`."""
     return _load("load_measurement", Path(path)).measurement
 
 
 def load_noise(path: str | os.PathLike[str]) -> NoiseEstimate | None:
-    """The gradient noise in the file of a spectrum, or None; raises what :func:`load_spectrum` raises."""
+    """The gradient noise in the file of a spectrum, or None; raises the errors of :func:`load_spectrum`."""
     return _load("load_noise", Path(path)).noise
 
 
 def load_start(path: str | os.PathLike[str]) -> StartEstimate | None:
-    """The initial error of a run in the file of a spectrum, or None; raises what :func:`load_spectrum` raises."""
+    """The initial error of a run in the file of a spectrum, or None; raises the errors of :func:`load_spectrum`."""
     return _load("load_start", Path(path)).start
 
 

@@ -12,7 +12,7 @@ from eigencurve import _check
 from eigencurve._arrays import Array, frozen
 from eigencurve.spectrum.octaves import Octaves, octaves_from_fields
 
-# g^T H g is told from zero if it exceeds this many standard errors.
+# g^T H g is significantly above zero if it exceeds this many standard errors.
 SIGNIFICANT = 2.0
 COLUMNS = ("num_eigenvalues", "eigenvalue_sum", "mass", "gradient", "gradient_error")
 COUNTS = ("batch_size", "num_samples", "num_products", "num_examples")
@@ -22,19 +22,19 @@ COUNTS = ("batch_size", "num_samples", "num_products", "num_examples")
 class NoiseEstimate:
     r"""The measured gradient noise of a batch; ``print`` shows a summary.
 
-    The gradient of one example has covariance C, and that of a batch of B examples C/B. In each octave of the
+    The gradient of one example has covariance C, and the mean gradient of B examples has C/B. In each octave of the
     Hessian's spectrum the noise level σ² is the trace of C/B there, divided by the sum of the eigenvalues
     |λ| + weight decay. So σ²λ_j, with λ_j from :func:`eigencurve.prepare`, is the measured noise. Pass the estimate as
     ``NoisyQuadratic(prepared, noise=noise)``.
 
     Attributes:
-        octaves: Noise level σ² of a batch per octave, with standard errors, and what it was computed from.
+        octaves: Noise level σ² of a batch per octave, with standard errors, and the quantities behind it.
         sigma2: One σ² for all octaves: the trace of C/B divided by the sum of all eigenvalues.
         sigma2_error: Standard error of ``sigma2``.
         exponent: Exponent γ in C ∝ H^γ, from the octaves above the weight decay that have enough signal; NaN if there
             are fewer than two of them.
         exponent_error: Standard error of ``exponent``.
-        trace: Trace of C, the noise of one example; ``trace / batch_size`` is that of a batch.
+        trace: Trace of C, the noise of one example; ``trace / batch_size`` is the noise of a batch.
         trace_hc: Trace of HC.
         gradient_square: Squared length of the mean gradient, without its sampling noise.
         gradient_curvature: g·Hg of the mean gradient g, without its sampling noise.
@@ -71,8 +71,8 @@ class NoiseEstimate:
     def critical_batch_size(self) -> float:
         r"""Batch size :math:`\operatorname{tr}(HC) / g^\top H g` above which larger batches hardly save steps.
 
-        It is infinite if g·Hg is not more than two standard errors above zero, because the gradient cannot then be
-        told from its sampling noise. It is NaN if tr(HC) is not positive or g·Hg is clearly negative, because the
+        It is infinite if g·Hg is not more than two standard errors above zero, because the gradient may
+        then be sampling noise. It is NaN if tr(HC) is not positive or g·Hg is clearly negative, because the
         loss then does not curve upwards along the gradient. Reference: McCandlish et al., arXiv:1812.06162, Eq. 2.8.
         """
         limit = SIGNIFICANT * self.gradient_curvature_error
@@ -100,7 +100,7 @@ class NoiseEstimate:
             return f"critical batch size: undefined, the loss does not curve upwards along the gradient ({measured})"
         if math.isinf(size):
             remedy = "use more examples, or a model earlier in training"
-            return f"critical batch size: unknown, the gradient cannot be told from its noise ({measured}); {remedy}"
+            return f"critical batch size: unknown, the gradient is not larger than its noise ({measured}); {remedy}"
         return f"critical batch size: {size:.3g} +- {size * error / self.gradient_curvature:.1g} examples"
 
     def __str__(self) -> str:

@@ -68,7 +68,7 @@ class Octaves:
         return f"Octaves({self.quantity} in {len(self)} octaves from {self.lower[0]:.4g} to {self.lower[-1]:.4g})"
 
     def at(self, eigenvalues: Array) -> Array:
-        """The value for each eigenvalue |λ| + weight decay; outside the measured octaves, that of the nearest one."""
+        """The value for each eigenvalue |λ| + weight decay; outside all octaves, the value of the nearest one."""
         return np.asarray(self.value[nearest_octave(np.asarray(eigenvalues), self.lower)])
 
     def total(self, eigenvalues: Array, masses: Array) -> Array:

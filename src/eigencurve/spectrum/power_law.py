@@ -62,7 +62,7 @@ class PowerLaw:
         if self.distance is None or self.distance <= MISFIT:
             return ""
         return (
-            f"No power law fits the spectrum: that of exponent {self.alpha:.3g} is off by up to "
+            f"No power law fits the spectrum: the one with exponent {self.alpha:.3g} is off by up to "
             f"{100 * self.distance:.0f} % of the eigenvalues. Build the schedule from the spectrum itself."
         )
 

@@ -94,7 +94,7 @@ class Spectrum:
 
         Args:
             weight_decay: Weight decay to :func:`prepare` the spectrum with first, required if it is not positive. The
-                fraction of negative eigenvalues is always that of the unprepared spectrum.
+                fraction of negative eigenvalues always describes the unprepared spectrum.
         """
         prepared = self if weight_decay is None else prepare(self, weight_decay)
         require_positive("describe", prepared)

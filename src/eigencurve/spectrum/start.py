@@ -23,7 +23,7 @@ class StartEstimate:
     Attributes:
         octaves: Mean initial error λ_j Δ_j² of the eigenvalues in each octave, with standard errors.
         loss: Excess loss of the start on the quadratic, half the sum of all λ_j Δ_j².
-        source: ``"displacement"`` or ``"gradient"``: what the error was measured from.
+        source: ``"displacement"`` or ``"gradient"``, the vector that the error was measured from.
         num_products: Number of Hessian-vector products.
         seconds: Duration of the measurement.
     """

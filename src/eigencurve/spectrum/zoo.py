@@ -55,7 +55,7 @@ class ZooSummary(ZooEntry):
     gamma: float | None = None
 
 
-# The narrow networks and the transformer are those of results/noise.md at the end of their training, with their noise.
+# results/noise.md has the narrow networks and the transformer, at the end of their training, with their noise.
 # The unshrunk ResNet-18 is from results/spectra-unshrunk.md and has no measured noise.
 ZOO = {
     "resnet20_cifar10": ZooEntry(
