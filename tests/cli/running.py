@@ -9,18 +9,23 @@ from eigencurve.cli import app
 LAW = ("--power-law", "1.5", "--kappa", "1e4")
 
 
-def run(*words, **settings):
-    """The result of a command that succeeds."""
+def invoke(*words, **settings):
+    """The result of a command."""
     result = CliRunner().invoke(app, list(words), **settings)
     sys.modules.pop("measured", None)
+    return result
+
+
+def run(*words, **settings):
+    """The result of a command that succeeds."""
+    result = invoke(*words, **settings)
     assert result.exit_code == 0, result.stderr
     return result
 
 
 def refused(*words, code=2):
     """What a command prints that fails: one line on standard error, nothing else."""
-    result = CliRunner().invoke(app, list(words))
-    sys.modules.pop("measured", None)
+    result = invoke(*words)
     assert result.exit_code == code, result.output
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()

@@ -4,9 +4,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import invoke
 
-from eigencurve.cli import app
 from eigencurve.demo import run
 
 PAGE = SimpleNamespace(summary="It was beaten.", html=b"<html></html>", values={"race": []})
@@ -20,12 +19,12 @@ def quick(monkeypatch):
 @pytest.mark.usefixtures("quick")
 def test_the_summary_is_printed_and_the_page_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["demo", "-o", "demo.html"])
+    result = invoke("demo", "-o", "demo.html")
     assert (result.exit_code, result.stdout) == (0, "It was beaten.\n")
     assert "wrote demo.html" in result.stderr
     assert (tmp_path / "demo.html").read_bytes() == PAGE.html
-    assert json.loads(CliRunner().invoke(app, ["demo", "--json"]).stdout) == PAGE.values
-    again = CliRunner().invoke(app, ["demo", "-o", "demo.html"])
+    assert json.loads(invoke("demo", "--json").stdout) == PAGE.values
+    again = invoke("demo", "-o", "demo.html")
     assert again.exit_code == 2
     assert "already exists" in again.stderr
 

@@ -10,10 +10,9 @@ import time
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import invoke, run
 
 import eigencurve as ec
-from eigencurve.cli import app
 from eigencurve.spectrum.files import load_measurement, load_noise, load_start
 from eigencurve.theory.stability import stability_report
 
@@ -44,14 +43,7 @@ def problem():
 WORDS = (
     "estimate",
     "tiny:problem",
-    "--num-products",
-    "60",
-    "--settle",
-    "0",
-    "--weight-decay",
-    "1e-3",
-    "--num-probes",
-    "2",
+    *["--num-products", "60", "--settle", "0", "--weight-decay", "1e-3", "--num-probes", "2"],
 )
 
 
@@ -62,12 +54,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
     sys.modules.pop("tiny", None)
-
-
-def run(*words):
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == 0, result.stderr
-    return result
 
 
 @pytest.mark.usefixtures("here")
@@ -244,24 +230,13 @@ def test_the_limit_of_stability_is_that_of_the_optimizer(kind, settings, limit):
     assert other["stability"]["limit"] == pytest.approx(limit / 2)
 
 
-@pytest.mark.usefixtures("here")
-def test_facts_without_an_optimizer():
-    shown = run(*WORDS, "-o", "a.npz").stdout
-    assert "(T = 39,100, the default; pass --steps)" in shown
-    assert "stability" not in shown
-    p = ec.spectrum.prepare(ec.load_spectrum("a.npz"), 1e-3)
-    shown = run(*WORDS, "-o", "b.npz", "--lr", "0.5", "--steps", "7").stdout
-    assert f"stability: λ1 = {p.L:.4g}, threshold at lr=0.5 is 4" in shown
-    assert "next: eigencurve plan b.npz --steps 7 --lr 0.5" in shown
-
-
 def test_a_loss_of_the_wrong_sign_is_measured_and_then_refused(here):
     upside_down = PROBLEM.replace(
         "torch.nn.Linear(6, 12), torch.nn.Tanh(), torch.nn.Linear(12, 1)", "torch.nn.Linear(6, 1)"
     )
     (here / "upside_down.py").write_text(upside_down.replace("return (outputs", "return -(outputs"))
-    words = ["estimate", "upside_down:problem", "--num-products", "10", "--weight-decay", "1e-3"]
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code != 0
-    assert "All of the curvature is negative, as at a maximum: check the sign of the loss" in result.output
+    words = ("estimate", "upside_down:problem", "--num-products", "10", "--weight-decay", "1e-3")
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert "check the sign of the loss" in result.stderr
     assert ec.load_spectrum(here / "spectrum.npz").negative_share == 1

@@ -1,11 +1,9 @@
 import json
 
 import pytest
-from tests.cli.running import run
-from typer.testing import CliRunner
+from tests.cli.running import invoke, run
 
 from eigencurve._check import ArgumentError
-from eigencurve.cli import app
 from eigencurve.cli.options import RunLength, steps_or_share, whole_number
 from eigencurve.spectrum.zoo import ZOO
 
@@ -79,6 +77,6 @@ def test_numbers_of_steps_are_read_as_people_type_them(text, number):
 
 @pytest.mark.parametrize("text", ["many", "1.5", "1e-3", "nan", "inf", "1e999999999", ""])
 def test_other_numbers_of_steps_are_refused(text):
-    result = CliRunner().invoke(app, ["schedule", "--kind", "linear", f"--steps={text}"])
+    result = invoke("schedule", "--kind", "linear", f"--steps={text}")
     assert result.exit_code == 2
     assert f"'--steps': {text!r} is not a whole number" in result.stderr

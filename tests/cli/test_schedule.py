@@ -3,11 +3,9 @@ import sys
 
 import numpy as np
 import pytest
-from tests.cli.running import LAW, refused, run
-from typer.testing import CliRunner
+from tests.cli.running import LAW, invoke, refused, run
 
 import eigencurve as ec
-from eigencurve.cli import app
 from eigencurve.cli.schedule import settings_from
 
 COSINE = ("--kind", "cosine", "--steps", "60", "--lr", "0.1")
@@ -42,7 +40,7 @@ def test_schedules_are_written_exactly(here):
 
 def test_without_matplotlib_figures_name_the_extra(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "eigencurve.figures.schedules", None)
-    result = CliRunner().invoke(app, ["schedule", "--kind", "cosine", "--steps", "9", "--lr", "1", "-o", "f.png"])
+    result = invoke("schedule", "--kind", "cosine", "--steps", "9", "--lr", "1", "-o", "f.png")
     assert result.exit_code == 1
     assert not (here / "f.png").exists()
 
@@ -58,7 +56,7 @@ def test_published_spectra_give_the_schedule_of_the_functions(data_path):
 def test_a_file_is_overwritten_only_by_force(here):
     (here / "a.csv").write_text("mine")
     words = ("schedule", "--kind", "linear", "--steps", "3", "--lr", "0.1", "-o", "a.csv")
-    assert CliRunner().invoke(app, list(words)).exit_code == 2
+    assert invoke(*words).exit_code == 2
     assert (here / "a.csv").read_text() == "mine"
     run(*words, "--force")
     assert (here / "a.csv").read_text().startswith("step,lr\n0,0.1\n")

@@ -1,5 +1,6 @@
 """What a shell expects of every command."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -7,18 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import invoke, run
 
+import eigencurve as ec
 from eigencurve._check import Arg, ArgumentValueError, ArgumentWarning
-from eigencurve.cli import app
 from eigencurve.cli.shell import COMMANDS, in_options, load, options_of, print_error
 
 ROOT = Path(__file__).parents[2]
 MAIN = [sys.executable, "-m", "eigencurve.cli"]
-
-
-def invoke(*words, **settings):
-    return CliRunner().invoke(app, list(words), **settings)
 
 
 def commands():
@@ -154,3 +151,69 @@ def test_the_options_of_a_command_are_known_by_their_argument():
     assert (options["steps"], options["spectrum"]) == ("--steps", "SPECTRUM")
     assert (options["min_lr"], options["power"]) == ("--min-lr", "--set power")
     assert options_of(load("zoo"))["name"] == "NAME"
+
+
+HEAVY = {"torch", "matplotlib", "streamlit", "numba", "scipy", "jax", "keras", "transformers", "lightning"}
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("shcedule",), ()])
+def test_starting_loads_nothing_heavy(words):
+    code = (
+        "import json, sys\nfrom eigencurve.cli import app\n"
+        "try:\n    app()\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(json.loads(result.stderr.splitlines()[-1]))
+
+
+def test_without_a_command_it_prints_its_help():
+    assert run().stdout == run("--help").stdout
+    assert run().stdout.startswith("Usage: eigencurve [OPTIONS] COMMAND [ARGS]...")
+
+
+def test_the_version_is_that_of_the_package():
+    assert run("--version").stdout == f"{ec.__version__}\n"
+
+
+def test_the_module_is_the_command():
+    result = subprocess.run([sys.executable, "-m", "eigencurve.cli", "--version"], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, f"{ec.__version__}\n")
+
+
+CORE_ONLY = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+from eigencurve.cli import app
+from eigencurve.cli.shell import COMMANDS, load
+words = [[name, *inner] for name in COMMANDS for inner in ([], *([i] for i in getattr(load(name), "commands", [])))]
+assert len(words) > len(COMMANDS)
+for command in [[], *words]:
+    try:
+        app([*command, "--help"])
+    except SystemExit as end:
+        assert end.code == 0, (command, end.code)
+for command in (["report", "spectrum.npz", "--steps", "9"], ["estimate", "module:problem"]):
+    try:
+        app(command)
+    except SystemExit as end:
+        assert end.code == 1, (command, end.code)
+"""
+OPTIONAL = {
+    "torch", "jax", "keras", "optax", "matplotlib", "plotly", "streamlit", "joblib", "ray", "sklearn", "PIL",
+    "lightning", "pytorch_lightning", "transformers", "accelerate", "tensorboard", "pandas",
+}  # fmt: skip
+
+
+def test_the_help_of_every_command_needs_only_the_core():
+    code = CORE_ONLY.format(missing=sorted(OPTIONAL))
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.splitlines() == [
+        "error: eigencurve.figures needs matplotlib: pip install eigencurve[plot]",
+        "error: eigencurve.hessian needs PyTorch: pip install eigencurve[torch]",
+    ]

@@ -1,12 +1,7 @@
-from typer.testing import CliRunner
+from tests.cli.running import invoke
 
 import eigencurve.cli.studio as studio
-from eigencurve.cli import app
 from eigencurve.studio import launch
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, list(words))
 
 
 def test_the_studio_is_served_with_its_settings(monkeypatch):

@@ -1,9 +1,7 @@
 import json
 
-from tests.cli.running import run
-from typer.testing import CliRunner
+from tests.cli.running import invoke, run
 
-from eigencurve.cli import app
 from eigencurve.spectrum.zoo import ZOO, zoo_summary
 
 
@@ -40,6 +38,6 @@ def test_rows_have_the_errors_and_the_noise_or_say_that_they_are_not_measured():
 
 
 def test_a_misspelled_name_gets_a_suggestion():
-    refused = CliRunner().invoke(app, ["zoo", "show", "vgg16"])
+    refused = invoke("zoo", "show", "vgg16")
     assert refused.exit_code == 2
     assert "Did you mean 'vgg16_cifar10_narrow8'?" in refused.stderr

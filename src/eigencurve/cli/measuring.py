@@ -68,13 +68,13 @@ def measure(
     with _resumable(checkpoint):
         estimate = run_estimate(operator, settings)
     if batch_size is not None:
-        saved = _beside(checkpoint, "noise")
+        saved = checkpoint_of(checkpoint, "noise")
         with _resumable(saved):
             noise = estimate_noise(
                 operator, estimate, batch_size, seed=settings.seed, memory_budget=budget, checkpoint=saved
             )
     if start is not None:
-        saved = _beside(checkpoint, "start")
+        saved = checkpoint_of(checkpoint, "start")
         with _resumable(saved):
             initial_error = estimate_start(operator, start, estimate, memory_budget=budget, checkpoint=saved)
     return Measured(estimate, noise, initial_error)
@@ -94,8 +94,8 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         raise KeyboardInterrupt(f"{error.progress}. {remedy}") from None
 
 
-def _beside(checkpoint: Path | None, quantity: str) -> Path | None:
-    """The checkpoint of the noise or the start, next to that of the spectrum."""
+def checkpoint_of(checkpoint: Path | None, quantity: str) -> Path | None:
+    """The checkpoint of the noise or the start, next to the checkpoint of the spectrum."""
     return None if checkpoint is None else companion(checkpoint, f".{quantity}")
 
 
@@ -105,8 +105,7 @@ def size_of(text: str) -> int:
     >>> size_of("1.5GiB"), size_of("2GB")
     (1610612736, 2000000000)
     """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]i?)?b?\s*", text.lower())
-    try:
-        return int(float(found[1]) * UNITS[found[2] or ""])  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise ValueError(f"--memory-budget must be a size such as 2GB, got {text!r}.") from None
+    size = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]i?)?b?\s*", text.lower())
+    if size is None:
+        raise ValueError(f"--memory-budget must be a size such as 2GB, got {text!r}.")
+    return int(float(size[1]) * UNITS[size[2] or ""])
