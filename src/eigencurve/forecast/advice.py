@@ -80,13 +80,13 @@ def next_run(fitted: FittedRuns, total_steps: int) -> NextRun:
     targets = np.vstack([fitted.forecast(schedule).slopes[place] for schedule in _targets(fitted, total_steps)])
     before = _deviation(targets, covariance, fitted.misfit)
 
-    def rated(schedule: Schedule, branch: int, reason: str) -> NextRun:
+    runs = []
+    for schedule, branch, reason in _candidates(fitted):
         marks = np.unique(np.linspace(branch, schedule.total_steps, NEW_POINTS + 1)[1:].round().astype(np.int64))
         rows = fitted.forecast(schedule, marks).slopes[place]
         after = _deviation(targets, _updated(covariance, rows, fitted.misfit), fitted.misfit)
-        return NextRun(schedule, branch, schedule.total_steps - branch, reason, after / before)
-
-    return min((rated(*candidate) for candidate in _candidates(fitted)), key=lambda run: run.narrower)
+        runs.append(NextRun(schedule, branch, schedule.total_steps - branch, reason, after / before))
+    return min(runs, key=lambda run: run.narrower)
 
 
 def _candidates(fitted: FittedRuns) -> list[tuple[Schedule, int, str]]:

@@ -12,6 +12,7 @@ from scipy.ndimage import median_filter
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._check import Description
 from eigencurve.forecast.model import EXPONENT
 from eigencurve.forecast.runs import LoggedRun
 
@@ -78,8 +79,8 @@ def curve_of(
         used &= rows
     steps, losses = run.steps[used], run.losses[used] / unit
     if len(losses) < 3:
-        name = f" {run.name!r}" if run.name else ""
-        _check.refuse("fit_runs", "runs", f"longer: run{name} ends within the first 1 % of the longest", len(run))
+        ends = Description(f"the run {run.name!r}, which ends within the first 1 % of the longest")
+        _check.refuse("fit_runs", "runs", "of similar length", ends, "Leave that run out.")
     starts, middle = block_starts(steps, moved, run.rates), int(steps[len(steps) // 2])
     sampling, counts = sampling_variance(losses), np.diff(np.append(starts, len(steps)))
     at = _averaged(steps.astype(np.float64), starts, counts).round().astype(np.int64)

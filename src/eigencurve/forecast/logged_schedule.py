@@ -19,6 +19,7 @@ ORIGIN_STEPS, ORIGIN_FRACTION = 1.5, 0.02
 # Largest relative difference of the last two slopes if the last one is to continue; a cosine has 0.5 near its end.
 SIMILAR_SLOPES = 0.6
 
+Point = tuple[float, float]
 WHOLE_SCHEDULE = ("Pass the schedule of the run as ", Arg("schedule"), ".")
 
 
@@ -40,39 +41,35 @@ def schedule_from_rates(
         warmup_steps: Number of steps of a linear warmup that the log does not show.
     """
     knots = steps.astype(np.float64)
-    start_knots, start_rates, notes = _start(knots, rates, total_steps, warmup_steps)
-    end_knots, end_rates, end_notes = _end(knots, rates, total_steps)
-    ramp = ramp_of(knots, rates, warmup_steps)
-    if ramp is None:
-        notes += _gaps(knots, rates, total_steps) + end_notes
-    else:
+    start, notes = _start(knots, rates, total_steps, warmup_steps)
+    end, end_notes = _end(knots, rates, total_steps)
+    num_logged, ramp = 0, ramp_of(knots, rates, warmup_steps)
+    if ramp is not None:
         notes += _ramp_note(ramp, knots, rates)
-        knots, rates = (np.insert(*pair) for pair in ((knots, ramp.before, ramp.end), (rates, ramp.before, ramp.rate)))
-        notes += _gaps(knots, rates, total_steps, logged=ramp.before + 1) + end_notes
+        num_logged = ramp.before + 1
+        knots, rates = np.insert(knots, ramp.before, ramp.end), np.insert(rates, ramp.before, ramp.rate)
+    notes += _gaps(knots, rates, total_steps, num_logged) + end_notes
     num_inside = int(np.searchsorted(knots, total_steps - 1)) + 1
-    all_knots = np.concatenate((start_knots, knots[:num_inside], end_knots))
-    all_rates = np.concatenate((start_rates, rates[:num_inside], end_rates))
-    return through(total_steps, all_knots, all_rates), notes
+    points = [*start, *zip(knots[:num_inside], rates[:num_inside], strict=True), *end]
+    return through(total_steps, *np.array(points).T), notes
 
 
-def _start(
-    knots: Array, rates: Array, total_steps: int, warmup_steps: int | None
-) -> tuple[list[float], list[float], list[Words]]:
-    """Knots and rates before the first logged rate, and a warning about them."""
+def _start(knots: Array, rates: Array, total_steps: int, warmup_steps: int | None) -> tuple[list[Point], list[Words]]:
+    """Steps and rates before the first logged rate, and a warning about them."""
     first, rate = float(knots[0]), float(rates[0])
     if first == 0:
-        return [], [], []
+        return [], []
     if warmup_steps:
         rise = float(min(warmup_steps, first))
-        return [0.0, *([rise] if rise < first else [])], [rate / (rise + 1), *([rate] if rise < first else [])], []
+        return [(0.0, rate / (rise + 1)), *([(rise, rate)] if rise < first else [])], []
     if (value := _origin(knots, rates)) is not None:
-        return [0.0], [value], []
+        return [(0.0, value)], []
     interval = float(knots[1]) - first if len(knots) > 1 else 0.0
     if first <= max(TOLERANCE * total_steps, min(interval + 1, FIRST_ROW * total_steps)):
-        return [0.0], [rate], []
+        return [(0.0, rate)], []
     unlogged = f"no learning rate is logged before step {first:,.0f} ({first / total_steps:.1%} of the run)"
     remedy = ("If the run had a warmup, pass ", Arg("warmup_steps"), " or ", Arg("schedule"), ".")
-    return [0.0], [rate], [(f"{unlogged}, and {rate:g} is assumed there. ", *remedy)]
+    return [(0.0, rate)], [(f"{unlogged}, and {rate:g} is assumed there. ", *remedy)]
 
 
 def _origin(knots: Array, rates: Array) -> float | None:
@@ -92,9 +89,7 @@ def _ramp_note(ramp: Ramp, knots: Array, rates: Array) -> list[Words]:
     open_area = ramp.rate * max(ramp.last - ramp.end, ramp.end - ramp.first) / 2
     if open_area <= TOLERANCE * _sum_of_rates(knots, rates):
         return []
-    between = (
-        f"the warmup ends anywhere from step {ramp.first:,.0f} to {ramp.last:,.0f}, between two logged learning rates"
-    )
+    between = f"the warmup ends anywhere from step {ramp.first:,.0f} to {ramp.last:,.0f}, between two logged rates"
     remedy = ("A recommendation for a short run may depend on it: pass ", Arg("warmup_steps"), ".")
     return [(f"{between}, and {ramp.end:,.0f} steps are assumed. ", *remedy)]
 
@@ -103,13 +98,13 @@ def _sum_of_rates(knots: Array, rates: Array) -> float:
     return float(np.diff(knots) @ (rates[1:] + rates[:-1])) / 2 + float(rates[0] * knots[0])
 
 
-def _gaps(knots: Array, rates: Array, total_steps: int, logged: int = 0) -> list[Words]:
+def _gaps(knots: Array, rates: Array, total_steps: int, num_logged: int) -> list[Words]:
     """A warning about changes between logged rates, if the sum of all rates may be off by more than 1 %.
 
-    The first ``logged`` segments have none.
+    The first ``num_logged`` segments have none.
     """
     inside = uncertain_areas(knots, rates)[: np.searchsorted(knots, total_steps)]
-    inside[:logged] = 0.0
+    inside[:num_logged] = 0.0
     total = _sum_of_rates(knots, rates)
     if inside.sum() <= TOLERANCE * total:
         return []
@@ -149,18 +144,18 @@ def uncertain_areas(knots: Array, rates: Array) -> Array:
     return np.asarray(gaps**2 / 2 * np.where(left * right < 0, bend, np.minimum(np.abs(left), np.abs(right))))
 
 
-def _end(knots: Array, rates: Array, total_steps: int) -> tuple[list[float], list[float], list[Words]]:
-    """A knot and rate after the last logged rate, and a warning about it."""
+def _end(knots: Array, rates: Array, total_steps: int) -> tuple[list[Point], list[Words]]:
+    """A step and rate after the last logged rate, and a warning about it."""
     last, open_steps = float(total_steps - 1), float(total_steps - 1 - knots[-1])
     if open_steps <= 0:
-        return [], [], []
+        return [], []
     if (value := _continued(knots, rates, last)) is not None:
-        return [last], [value], []
-    settled = len(rates) > 1 and rates[-1] == rates[-2]
-    if open_steps <= TOLERANCE * total_steps or settled:
-        return [last], [float(rates[-1])], []
+        return [(last, value)], []
+    held = [(last, float(rates[-1]))]
+    if open_steps <= TOLERANCE * total_steps or (len(rates) > 1 and rates[-1] == rates[-2]):
+        return held, []
     unlogged = f"no learning rate is logged after step {knots[-1]:,.0f}, but losses up to step {total_steps:,}"
-    return [last], [float(rates[-1])], [(f"{unlogged}; {rates[-1]:g} is assumed there. ", *WHOLE_SCHEDULE)]
+    return held, [(f"{unlogged}; {rates[-1]:g} is assumed there. ", *WHOLE_SCHEDULE)]
 
 
 def _continued(knots: Array, rates: Array, last: float) -> float | None:

@@ -226,10 +226,8 @@ def _losses(log: Log, metric: str, resumed: bool, last_step: int | None) -> tupl
     if len(wrong):
         at = int(wrong[0])
         place = f"at step {column.steps[at]} ({log.row} {column.rows[at]})"
-        problem = f"{metric!r} is {column.values[at]} {place}"
-        log.refuse(
-            problem, "A run that diverged cannot be fitted; to use the steps before, pass ", Arg("last_step"), "."
-        )
+        remedy = "A run that diverged cannot be fitted; to use the steps before, pass "
+        log.refuse(f"{metric!r} is {column.values[at]} {place}", remedy, Arg("last_step"), ".")
     if len(column.steps) < MIN_POINTS:
         others = [name for name in log.columns if is_loss(name) and len(log.columns[name].steps) >= MIN_POINTS]
         another = (" Or pass ", Arg("loss"), f" with another loss: {listed(others)}.") if others else ()

@@ -58,11 +58,12 @@ def ramp_of(knots: Array, rates: Array, warmup_steps: int | None = None) -> Ramp
     before = top + 1 if _on_ramp(knots, rates, top) else top
     if before >= len(knots) or knots[before] - knots[before - 1] <= 1:
         return None
-    if warmup_steps is not None:
-        known = float(warmup_steps)
-        inside = knots[before - 1] < known < knots[before]
-        return Ramp(known, _after(knots, rates, before, known), known, known, before) if inside else None
-    return _crossing(knots, rates, before)
+    if warmup_steps is None:
+        return _crossing(knots, rates, before)
+    if not knots[before - 1] < warmup_steps < knots[before]:
+        return None
+    end = float(warmup_steps)
+    return Ramp(end, _after(knots, rates, before, end), end, end, before)
 
 
 def _straight(knots: Array, rates: Array) -> bool:
@@ -127,9 +128,8 @@ def _crossing(knots: Array, rates: Array, before: int) -> Ramp | None:
     end = float(np.rint(min(inside, key=lambda step: abs(step - float(np.rint(step))) > WHOLE)))
     if not base < end < place:
         return None
-    return Ramp(
-        end, _after(knots, rates, before, end), min(round(min(inside)), end), max(round(max(inside)), end), before
-    )
+    first, last = min(round(min(inside)), end), max(round(max(inside)), end)
+    return Ramp(end, _after(knots, rates, before, end), first, last, before)
 
 
 def _ramp_slopes(knots: Array, rates: Array, before: int) -> list[float]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._check import Arg, Description
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.piecewise import Piecewise, piecewise
 
@@ -61,14 +62,8 @@ class LoggedRun:
         metric: str = "",
     ) -> None:
         numbers = _steps(steps)
-        values = _losses(losses, numbers)
-        fields = {
-            "steps": numbers,
-            "losses": values,
-            "schedule": _schedule(schedule, int(numbers[-1])),
-            "name": str(name),
-            "metric": str(metric),
-        }
+        values, rates = _losses(losses, numbers), _schedule(schedule, int(numbers[-1]))
+        fields = {"steps": numbers, "losses": values, "schedule": rates, "name": str(name), "metric": str(metric)}
         for field, value in fields.items():
             object.__setattr__(self, field, value)
 
@@ -110,10 +105,10 @@ def tabulated(rates: Sequence[float] | Array) -> Piecewise:
     """
     values = _check.vector("LoggedRun", "schedule", rates)
     if (values < 0).any():
-        place = int(np.flatnonzero(values < 0)[0])
+        place = int(np.argmax(values < 0))
         _check.refuse("LoggedRun", "schedule", "rates >= 0", float(values[place]), f"It is the rate of step {place}.")
     if not values.any():
-        _check.refuse("LoggedRun", "schedule", "above 0 at one step or more", f"{len(values)} rates of 0")
+        _check.refuse("LoggedRun", "schedule", "above 0 at one step or more", Description(f"{len(values)} rates of 0"))
     return through(len(values), np.arange(len(values), dtype=np.float64), values)
 
 
@@ -125,20 +120,20 @@ def through(total_steps: int, knots: Array, rates: Array) -> Piecewise:
 
 
 def _steps(steps: Any) -> IntArray:
-    numbers = np.asarray(steps)
+    numbers = np.array(steps)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         _check.wrong_type("LoggedRun", "steps", "a sequence of integers", steps)
     if len(numbers) < MIN_POINTS:
-        remedy = "Log the loss more often."
-        _check.refuse("LoggedRun", "steps", f"{MIN_POINTS} logged losses or more", len(numbers), remedy)
+        need = f"{MIN_POINTS} logged losses or more"
+        _check.refuse("LoggedRun", "steps", need, len(numbers), "Log the loss more often.")
     numbers = numbers.astype(np.int64)
     if numbers[0] < 0:
         _check.refuse("LoggedRun", "steps", ">= 0", int(numbers[0]), "Count the completed optimizer steps.")
     if (np.diff(numbers) <= 0).any():
-        place = int(np.flatnonzero(np.diff(numbers) <= 0)[0])
-        pair = f"{numbers[place + 1]} after {numbers[place]} (position {place + 1})"
+        place = int(np.argmax(np.diff(numbers) <= 0))
+        pair = Description(f"{numbers[place + 1]} after {numbers[place]} (position {place + 1})")
         remedy = "Sort the log by step; if it holds more than one run, split it."
-        raise ValueError(f"LoggedRun: 'steps' must be increasing, got {pair}. {remedy}")
+        _check.refuse("LoggedRun", "steps", "increasing", pair, remedy)
     if numbers[-1] > MAX_STEPS:
         remedy = "Count optimizer steps, not tokens, examples or seconds."
         _check.refuse("LoggedRun", "steps", f"<= {MAX_STEPS:,}", int(numbers[-1]), remedy)
@@ -147,12 +142,10 @@ def _steps(steps: Any) -> IntArray:
 
 
 def _losses(losses: Any, steps: IntArray) -> Array:
-    try:
-        values = np.asarray(losses, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise _check.ArgumentTypeError("LoggedRun", "losses", "a sequence of real numbers", losses) from None
+    values = _check.real_array("LoggedRun", "losses", "a sequence of real numbers", losses)
     if values.shape != steps.shape:
-        _check.refuse("LoggedRun", "losses", f"as long as 'steps' ({len(steps)})", f"shape {values.shape}")
+        need = ("as long as ", Arg("steps"), f" ({len(steps)})")
+        _check.refuse("LoggedRun", "losses", need, Description(f"shape {values.shape}"))
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         remedy = f"It is the loss of step {steps[wrong[0]]}: a run that diverged cannot be fitted; remove its tail."
@@ -165,5 +158,5 @@ def _schedule(schedule: Any, last_step: int) -> Schedule:
     if rates.total_steps < last_step:
         remedy = "Pass the schedule of the whole run, with one rate per optimizer step."
         covers = f"at least as long as the log, {last_step} steps"
-        _check.refuse("LoggedRun", "schedule", covers, f"{rates.total_steps} steps", remedy)
+        _check.refuse("LoggedRun", "schedule", covers, rates.total_steps, remedy)
     return rates
