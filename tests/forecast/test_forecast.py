@@ -108,8 +108,10 @@ def test_it_reads_files_of_one_fit(forecast):
 
 
 def test_old_names_work_with_a_warning(forecast):
-    with pytest.warns(DeprecationWarning, match=r"use Forecast\.warnings"):
+    with pytest.warns(DeprecationWarning, match="use 'warnings'"):
         assert forecast.doubts == forecast.warnings
+    with pytest.warns(DeprecationWarning, match="use 'reference'"):
+        assert forecast.compare(SCHEDULES, to="constant").reference == "constant"
     with pytest.warns(DeprecationWarning, match=r"comparison\.ComparisonTable"):
         assert eigencurve.forecast.ForecastTable is ec.ComparisonTable
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._moved import renamed, renamed_attribute
 from eigencurve.forecast.advice import NextRun, fit_warnings, next_run
 from eigencurve.forecast.best import BestSchedule, search_schedule
 from eigencurve.forecast.fitted import FittedRuns, ScheduleForecast
@@ -87,6 +87,7 @@ class Forecast:
         marks = _marks(at, schedule.total_steps, self.fitted.logged.warmup_steps)
         return _prediction(self._forecast(schedule, marks))
 
+    @renamed(to="reference")
     def compare(self, schedules: Mapping[str, Schedule], reference: str | None = None) -> ComparisonTable:
         """Forecast the final losses of several schedules, best first.
 
@@ -129,11 +130,7 @@ class Forecast:
         """Questions that the logged runs leave open, one sentence each; empty if they answer the usual ones."""
         return fit_warnings(self.fitted, self.at_one_peak, self.fit_for(self.fitted.logged.highest_peak))
 
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """The old name of :attr:`warnings`."""
-        warn("Forecast.doubts will go in the next version: use Forecast.warnings.", DeprecationWarning, stacklevel=2)
-        return self.warnings
+    doubts = renamed_attribute("doubts", "warnings")
 
     def next_run(self, total_steps: int | None = None) -> NextRun:
         """The short additional run that would narrow the forecasts for T steps most."""
