@@ -5,7 +5,8 @@ import itertools
 import pytest
 import torch
 from tests.hessian.models import generator
-from tests.hessian.test_kernels import derivatives
+from tests.hessian.test_kernels import graph, require_equal
+from tests.hessian.test_kernels import rand as rand_of
 from torch.nn import functional as F
 
 from eigencurve.hessian import HessianOperator, bilinear
@@ -22,7 +23,7 @@ def _replace_all(monkeypatch):
 
 
 def rand(*shape, dtype=torch.float32):
-    return torch.randn(shape, generator=generator(sum(shape)), dtype=dtype).requires_grad_()
+    return rand_of(*shape, dtype=dtype)
 
 
 PRODUCTS = {
@@ -42,12 +43,7 @@ PRODUCTS = {
 @pytest.mark.parametrize("kind", PRODUCTS)
 def test_products_equal_those_of_torch(kind):
     function, *shapes = PRODUCTS[kind]
-    leaves = [rand(*shape) for shape in shapes]
-    wanted = derivatives(function, *leaves)
-    with FastKernels():
-        found = derivatives(function, *leaves)
-        assert any("_Partial" in name for name in _graph(function(*leaves)))
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    require_equal(function, *(rand(*shape) for shape in shapes), kernel="_Partial", tolerance=1e-4)
 
 
 LEFT_ALONE = {
@@ -63,24 +59,18 @@ LEFT_ALONE = {
 def test_other_products_are_torch_s_own(kind):
     with FastKernels():
         value = LEFT_ALONE[kind]()
-    assert not any("_Partial" in name for name in _graph(value))
+    assert not any("_Partial" in name for name in graph(value))
     torch.testing.assert_close(value, LEFT_ALONE[kind]())
 
 
-def test_mixed_precision_is_left_to_torch():
+def test_mixed_precision_wrong_shapes_and_small_products_are_left_to_torch(monkeypatch):
     with torch.autocast("cpu", dtype=torch.bfloat16), FastKernels():
         assert F.linear(rand(5, 4), rand(3, 4)).dtype == torch.bfloat16
-
-
-def test_wrong_shapes_get_torch_s_message():
     with FastKernels(), pytest.raises(RuntimeError, match="cannot be multiplied"):
         F.linear(rand(5, 4), rand(3, 7))
-
-
-def test_small_products_are_not_replaced(monkeypatch):
     monkeypatch.undo()
     with FastKernels():
-        assert not any("_Partial" in name for name in _graph(rand(6, 5, 4) @ rand(4, 3)))
+        assert not any("_Partial" in name for name in graph(rand(6, 5, 4) @ rand(4, 3)))
 
 
 @needs_onednn
@@ -99,9 +89,9 @@ def test_a_hessian_of_such_layers_is_the_plain_one():
     operator = HessianOperator(model, F.cross_entropy, (x, y))
     vector = torch.randn(operator.dim, generator=generator(2))
     gradient = torch.autograd.grad(F.cross_entropy(model(x), y), model.parameters(), create_graph=True)
-    flat = torch.cat([part.flatten() for part in gradient])
-    wanted = torch.autograd.grad(flat @ vector, model.parameters())
-    torch.testing.assert_close(operator(vector), torch.cat([part.flatten() for part in wanted]), rtol=1e-4, atol=1e-5)
+    expected = torch.autograd.grad(torch.cat([part.flatten() for part in gradient]) @ vector, model.parameters())
+    flat = torch.cat([part.flatten() for part in expected])
+    torch.testing.assert_close(operator(vector), flat, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("seconds", "chosen"), [((1.0, 2.0), True), ((1.0, 1.2), False), ((2.0, 1.0), False)])
@@ -113,33 +103,17 @@ def test_onednn_is_chosen_if_its_shortest_time_is_clearly_shorter(monkeypatch, s
     monkeypatch.setattr(bilinear.torch.backends.mkldnn, "is_available", lambda: True)
     monkeypatch.setattr(bilinear.timeit, "timeit", lambda *_, **__: next(times))
     assert bilinear.is_onednn_faster.__wrapped__() is chosen
-
-
-def test_without_onednn_nothing_is_timed(monkeypatch):
-    monkeypatch.undo()
     monkeypatch.setattr(bilinear.torch.backends.mkldnn, "is_available", lambda: False)
     assert not bilinear.is_onednn_faster.__wrapped__()
-
-
-def _graph(value):
-    """Names of all nodes of a graph."""
-    waiting, names = [value.grad_fn], []
-    while waiting:
-        node = waiting.pop()
-        names.append(node.name())
-        waiting.extend(after for after, _ in node.next_functions if after is not None)
-    return names
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(slice(None, None, 2), slice(None)), (slice(None), slice(3, 40))])
 def test_onednn_gets_matrices_without_gaps(monkeypatch, rows, columns):
     """With gaps, such as those of every second example, it takes hundreds of times as long."""
-    whole = torch.randn(80, 60, generator=generator())
-    matrix, seen = whole[rows, columns], []
+    matrix, seen = torch.randn(80, 60, generator=generator())[rows, columns], []
     original = torch.ops.mkldnn._linear_pointwise
     monkeypatch.setattr(
         torch.ops.mkldnn, "_linear_pointwise", lambda a, b, *rest: seen.append((a, b)) or original(a, b, *rest)
     )
-    product = bilinear._by_onednn(matrix.mT, matrix)
-    assert torch.allclose(product, matrix.mT @ matrix, rtol=1e-5, atol=1e-4)
+    assert torch.allclose(bilinear._by_onednn(matrix.mT, matrix), matrix.mT @ matrix, rtol=1e-5, atol=1e-4)
     assert all(part.is_contiguous() or part.mT.is_contiguous() for part in seen[0])

@@ -1,7 +1,6 @@
 """Operators after changes answer like new ones, or refuse; changes during a run are refused."""
 
 import copy
-import re
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
+from eigencurve._check import ArgumentValueError
 from eigencurve.hessian import (
     GaussNewtonOperator,
     HessianOperator,
@@ -36,10 +36,9 @@ def test_an_operator_follows_fused_steps(kind):
     model, batch = small()
     kept, optimizer = kind(model, F.cross_entropy, batch), torch.optim.AdamW(model.parameters(), 0.05, fused=True)
     for _ in range(3):
-        found, expected = (
-            estimate_spectrum(each, 20, progress=False).spectrum for each in (kept, kind(model, F.cross_entropy, batch))
-        )
-        assert found == expected
+        new = kind(model, F.cross_entropy, batch)
+        followed, expected = (estimate_spectrum(each, 20, progress=False).spectrum for each in (kept, new))
+        assert followed == expected
         for _ in range(5):
             optimizer.zero_grad()
             F.cross_entropy(model(batch[0]), batch[1]).backward()
@@ -48,17 +47,15 @@ def test_an_operator_follows_fused_steps(kind):
 
 def test_the_metric_of_an_optimizer_that_has_stepped_is_refused():
     model, (x, y) = small()
-    operator, optimizer = (
-        HessianOperator(model, F.cross_entropy, (x, y)),
-        torch.optim.AdamW(model.parameters(), fused=True),
-    )
+    operator = HessianOperator(model, F.cross_entropy, (x, y))
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
     metric, kept = operator.preconditioned_by(optimizer), operator.preconditioned_by(torch.ones(operator.dim))
     v = torch.ones(operator.dim)
     metric(v)
     optimizer.step()
-    with pytest.raises(ValueError, match=r"'preconditioner' must be in the state.*Call preconditioned_by again"):
+    with pytest.raises(ValueError, match="Call preconditioned_by again"):
         metric(v)
     with pytest.raises(ValueError, match="AdamW after more steps"):
         estimate_spectrum(metric, 5, progress=False)
@@ -66,41 +63,26 @@ def test_the_metric_of_an_optimizer_that_has_stepped_is_refused():
     torch.testing.assert_close(operator.preconditioned_by(metric.diagonal)(v), operator(metric._scale) * metric._scale)
 
 
-def replaced(model):
-    model[0] = nn.Linear(4, 6)
-
-
-def tied(model):
-    model[4].bias = model[4].weight
-
-
-def frozen(model):
-    model[0].weight.requires_grad_(False)
-
-
-def grown(model):
-    model.append(nn.Linear(3, 3))
-
-
 REFUSED = {
-    replaced: "0.weight has been replaced",
-    tied: "4.bias is no longer a trainable parameter",
-    frozen: "0.weight is no longer a trainable parameter",
-    grown: "5.weight has become a trainable parameter",
-    nn.Module.double: "0.weight is now torch.float64",
+    "0.weight has been replaced": lambda m: m.__setitem__(0, nn.Linear(4, 6)),
+    "4.bias is no longer a trainable parameter": lambda m: setattr(m[4], "bias", m[4].weight),
+    "0.weight is no longer a trainable parameter": lambda m: m[0].weight.requires_grad_(False),
+    "5.weight has become a trainable parameter": lambda m: m.append(nn.Linear(3, 3)),
+    "0.weight is now torch.float64": nn.Module.double,
 }
 
 
-@pytest.mark.parametrize("change", REFUSED)
+@pytest.mark.parametrize("reason", REFUSED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_parameters_are_refused_by_name(kind, change):
+def test_other_parameters_are_refused_by_name(kind, reason):
     model, batch = small()
     operator = kind(model, F.cross_entropy, batch)
-    change(model)
-    match = rf"'model' must be the one that.*{re.escape(REFUSED[change])}.*Make a new operator"
+    REFUSED[reason](model)
     for call in (lambda: operator(torch.ones(operator.dim)), operator.gradient, operator.parameter_vector):
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises(ArgumentValueError, match="Make a new operator") as error:
             call()
+        assert error.value.argument == "model"
+        assert str(error.value.value).startswith(reason)
 
 
 def test_a_change_of_mode_repeats_the_checks():
@@ -146,11 +128,8 @@ def test_the_fingerprint_is_that_of_the_examples_now():
         before = operator.fingerprint()
         assert operator.fingerprint() == before
         x.add_(1)
-        assert (
-            operator.fingerprint()
-            == HessianOperator(model, F.cross_entropy, (x, y), microbatch=microbatch).fingerprint()
-        )
-        assert operator.fingerprint() != before
+        new = HessianOperator(model, F.cross_entropy, (x, y), microbatch=microbatch)
+        assert operator.fingerprint() == new.fingerprint() != before
 
 
 class Counting(nn.Linear):
@@ -229,37 +208,38 @@ def test_a_change_that_keeps_all_eigenvalues_is_refused():
 @pytest.mark.parametrize("budget", [None, 24 * 4 * 4000])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_long_runs_of_the_same_operator_raise_no_alarm(dtype, budget):
+    settings = {"settle": None, "memory_budget": budget, "progress": False}
     for seed in range(3):
-        estimate_spectrum(
-            MatrixOperator(hessian_like(4000), dtype), 150, seed=seed, settle=None, memory_budget=budget, progress=False
-        )
+        estimate_spectrum(MatrixOperator(hessian_like(4000), dtype), 150, seed=seed, **settings)
+
+
+class Wrapped:
+    """An operator whose products pass through ``change(number of calls, product)``."""
+
+    def __init__(self, operator, change):
+        self.operator, self.change, self.num_calls = operator, change, 0
+
+    def __getattr__(self, name):
+        return getattr(self.operator, name)
+
+    def __call__(self, vector):
+        self.num_calls += 1
+        return self.change(self.num_calls, self.operator(vector))
 
 
 def test_later_probes_noise_and_plain_lanczos_notice_changes_too():
     values = hessian_like(500)
+    later = Changing(values, scaled(0.02), 30, torch.float64)
     with pytest.raises(ValueError, match="the same matrix"):
-        estimate_spectrum(
-            Changing(values, scaled(0.02), 30, torch.float64), 20, num_probes=2, settle=None, progress=False
-        )
+        estimate_spectrum(later, 20, num_probes=2, settle=None, progress=False)
     with pytest.raises(ValueError, match="lanczos: 'operator' must be the same matrix"):
         lanczos(Changing(values, scaled(0.02), 5, torch.float64), torch.ones(500).double(), 20)
     model, loss_fn, batch = problem("conv", num_examples=9)
     operator = HessianOperator(model, loss_fn, batch)
     estimate = estimate_spectrum(operator, 20, progress=False)
-
-    def product(vector, count=[0]):  # noqa: B006 -- counts its calls
-        count[0] += 1
-        return operator(vector) * (1 + 0.1 * (count[0] > 4))
-
-    class Wrapped:
-        def __getattr__(self, name):
-            return getattr(operator, name)
-
-        def __call__(self, vector):
-            return product(vector)
-
+    wrapped = Wrapped(operator, lambda num_calls, product: product * (1 + 0.1 * (num_calls > 4)))
     with pytest.raises(ValueError, match="estimate_noise: 'operator' must be the same matrix"):
-        estimate_noise(Wrapped(), estimate, 4, num_products=10, progress=False)
+        estimate_noise(wrapped, estimate, 4, num_products=10, progress=False)
 
 
 def test_a_resumed_run_compares_its_first_product(tmp_path):
@@ -284,21 +264,14 @@ def test_a_model_that_is_trained_during_the_run_is_noticed():
     model, batch = small()
     operator = HessianOperator(model, F.cross_entropy, batch)
 
-    class Training:
-        num_calls = 0
-
-        def __getattr__(self, name):
-            return getattr(operator, name)
-
-        def __call__(self, vector):
-            self.num_calls += 1
-            if self.num_calls == 10:
-                for p in model.parameters():
-                    p.data.mul_(1.1)
-            return operator(vector)
+    def train(num_calls, product):
+        if num_calls == 10:
+            for parameter in model.parameters():
+                parameter.data.mul_(1.1)
+        return product
 
     with pytest.raises(ValueError, match="first product has changed"):
-        estimate_spectrum(Training(), 25, settle=None, progress=False)
+        estimate_spectrum(Wrapped(operator, train), 25, settle=None, progress=False)
 
 
 # Compiled models, weight norm, modules with a generator.
@@ -308,12 +281,10 @@ def test_compiled_models_run_uncompiled():
     model, batch = small()
     v = torch.ones(sum(p.numel() for p in model.parameters()))
     expected = HessianOperator(model, F.cross_entropy, batch)(v)
-    torch.testing.assert_close(
-        HessianOperator(torch.compile(model, backend="aot_eager"), F.cross_entropy, batch)(v), expected
-    )
     inside = copy.deepcopy(model)
     inside.compile(backend="aot_eager")
-    torch.testing.assert_close(HessianOperator(inside, F.cross_entropy, batch)(v), expected)
+    for compiled in (torch.compile(model, backend="aot_eager"), inside):
+        torch.testing.assert_close(HessianOperator(compiled, F.cross_entropy, batch)(v), expected)
 
 
 @pytest.mark.parametrize("norm", [nn.utils.parametrizations.weight_norm, nn.utils.weight_norm])

@@ -127,7 +127,7 @@ def contrastive(outputs, labels):
 )
 def test_a_loss_that_is_no_mean_over_examples_is_refused(loss_fn):
     model, _, batch = problem("mlp", num_examples=8)
-    with pytest.raises(ValueError, match=r"'operator' must be one whose loss is a mean over examples, got 'a relative"):
+    with pytest.raises(ValueError, match="one whose loss is a mean over examples"):
         ExampleGradients("test", HessianOperator(model, loss_fn, batch, check=False)).require_independent()
 
 
@@ -140,7 +140,7 @@ def test_a_masked_loss_without_a_count_is_refused():
 def test_batch_norm_in_train_mode_is_refused_with_the_reason():
     model, loss_fn, batch = problem("conv")
     source = ExampleGradients("test", HessianOperator(model, loss_fn, batch, mode="train"))
-    with pytest.raises(ValueError, match=r"Batch norm in train mode \(bn1\) mixes the examples of a batch"):
+    with pytest.raises(ValueError, match=r"\(bn1\) mixes the examples of a batch"):
         source.sample(0)
 
 

@@ -33,7 +33,7 @@ def test_from_objective_takes_dicts_and_models_that_know_their_loss():
 
 def test_batch_norm_in_train_mode_across_microbatches_is_refused_with_the_reason():
     model, loss_fn, batch = problem("conv")
-    with pytest.raises(ValueError, match=r"'microbatch' must be None.*depend on how the batch is split"):
+    with pytest.raises(ValueError, match="how the batch is split"):
         HessianOperator(model, loss_fn, batch, mode="train", microbatch=2)
     HessianOperator(model, loss_fn, batch, mode="train", microbatch=6)
 
@@ -45,7 +45,7 @@ def test_a_loss_function_is_split_at_the_outputs_and_an_objective_is_kept():
     assert torch.equal(outputs, model(x))
     assert torch.equal(halves.loss(outputs, (x, y)), F.mse_loss(model(x), y))
     assert as_objective("f", halves) is halves
-    with pytest.raises(TypeError, match=r"f: 'loss_fn' must be callable as loss_fn\(outputs, y\)"):
+    with pytest.raises(TypeError, match="callable as loss_fn"):
         as_objective("f", 3)
     found = HessianOperator(model, Objective(halves.outputs, halves.loss), [(x, y)])
     assert torch.equal(found(torch.ones(8)), HessianOperator(model, F.mse_loss, (x, y))(torch.ones(8)))
@@ -56,7 +56,7 @@ def test_patterns_choose_among_trainable_parameters_in_the_model_s_order():
     model[1].requires_grad_(False)
     assert list(chosen_parameters("f", model, ["2.*", "*.bias"])) == ["0.bias", "2.weight", "2.bias"]
     assert len(chosen_parameters("f", model, ["*"])) == 4
-    with pytest.raises(ValueError, match=r"'parameters' must be a pattern that matches.*Its first .* 0.weight, 0.bias"):
+    with pytest.raises(ValueError, match=r"Its first trainable parameters are 0\.weight, 0\.bias"):
         chosen_parameters("f", model, ["1.*"])
 
 

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 import torch
 from tests.hessian.models import dense, dense_gauss_newton, dense_hessian, generator, problem, scramble
@@ -13,18 +10,14 @@ from eigencurve.hessian.operator import GaussNewtonOperator, HessianOperator
 KINDS = ["linear", "mlp", "conv", "lstm", "attention"]
 
 
+@pytest.mark.parametrize(
+    ("operator", "reference"), [(HessianOperator, dense_hessian), (GaussNewtonOperator, dense_gauss_newton)]
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_hessian_equals_the_dense_one(kind):
+def test_products_equal_those_of_the_dense_matrix(operator, reference, kind):
     model, loss_fn, batch = problem(kind)
-    expected = dense_hessian(model.eval(), loss_fn, batch)
-    torch.testing.assert_close(dense(HessianOperator(model, loss_fn, batch)), expected, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_gauss_newton_equals_the_dense_one(kind):
-    model, loss_fn, batch = problem(kind)
-    expected = dense_gauss_newton(model.eval(), loss_fn, batch)
-    torch.testing.assert_close(dense(GaussNewtonOperator(model, loss_fn, batch)), expected, rtol=1e-8, atol=1e-8)
+    expected = reference(model.eval(), loss_fn, batch)
+    torch.testing.assert_close(dense(operator(model, loss_fn, batch)), expected, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("operator", [HessianOperator, GaussNewtonOperator])
@@ -112,11 +105,6 @@ def test_fingerprints_tell_problems_apart():
     assert HessianOperator(scramble(model, 9), loss_fn, (x, y)).fingerprint() != first
 
 
-def test_importing_the_core_loads_no_torch():
-    code = "import eigencurve, sys; sys.exit(any(name.split('.')[0] == 'torch' for name in sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def failing(num_times, message, loss_fn):
     """An objective that raises ``message`` the first ``num_times`` times, and the list of its calls."""
     calls = []
@@ -141,15 +129,12 @@ def test_a_kernel_without_a_second_derivative_is_replaced_once():
     for product, num_tries in (("autograd", 2), ("finite_difference", 1)):
         objective, calls = failing(99, message, loss_fn)
         operator = HessianOperator.from_objective(model, objective, [batch], check=False, product=product)
-        with pytest.raises(ValueError, match=r"differentiable twice, got 'derivative .*product='finite_difference'"):
+        with pytest.raises(ValueError, match="differentiable twice") as error:
             operator(vector)
+        assert (error.value.argument, error.value.value) == ("model", message)
         assert len(calls) == num_tries
-
-
-def test_other_errors_of_a_model_are_its_own():
-    model, loss_fn, batch = problem("mlp")
-    objective, calls = failing(99, "these labels are wrong", loss_fn)
+    objective, calls = failing(99, "these labels are wrong", loss_fn)  # any other error is the model's own
     operator = HessianOperator.from_objective(model, objective, [batch], check=False)
     with pytest.raises(NotImplementedError, match="these labels are wrong"):
-        operator(torch.ones(operator.dim, dtype=torch.float64))
+        operator(vector)
     assert len(calls) == 1

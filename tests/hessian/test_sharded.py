@@ -85,13 +85,12 @@ out["preconditioned"] = whole(preconditioned(flat))
 if rank == 0:
     with open(folder + "/out.json", "w") as file:
         json.dump(out, file)
-for kind, text in ((HessianOperator, "Use ShardedHessianOperator"),):
-    try:
-        kind(model, next_byte_loss, (x, y))
-    except ValueError as error:
-        assert text in str(error), error
-    else:
-        raise SystemExit("a distributed model was accepted")
+try:
+    HessianOperator(model, next_byte_loss, (x, y))
+except ValueError as error:
+    assert "Use ShardedHessianOperator" in str(error), error
+else:
+    raise SystemExit("a distributed model was accepted")
 dist.destroy_process_group()
 # FSDP2's modules and meshes still refer to the group, whose threads may abort the process when Python frees them.
 sys.stdout.flush()
@@ -165,7 +164,7 @@ def test_two_processes_of_a_distributed_model_agree_with_exact_products_of_the_w
 
 
 def test_a_model_that_is_not_distributed_is_refused():
-    with pytest.raises(ValueError, match=r"distributed by fully_shard, got 'weight, which is whole'. Call torch"):
+    with pytest.raises(ValueError, match="weight, which is whole"):
         ShardedHessianOperator(nn.Linear(3, 2), F.mse_loss, (torch.ones(4, 3), torch.ones(4, 2)))
     with pytest.raises(TypeError, match=r"'model' must be a torch.nn.Module"):
         ShardedHessianOperator(F.relu, F.mse_loss, (torch.ones(4, 3), torch.ones(4, 2)))
