@@ -14,8 +14,8 @@ def test_progress_shows_steps_speed_and_time_left_on_a_terminal_only():
         stream = io.StringIO()
         console = Console(file=stream, force_terminal=terminal, width=100)
         with progress_bar(shown, 10, "the plan", console) as advance:
-            advance(3)
-            advance(10)
+            advance(3, None)
+            advance(10, None)
         text = stream.getvalue()
         assert all(part in text for part in ("the plan", "10/10", "products/s", "0:00:00")) == (shown and terminal)
         assert bool(text) == (shown and terminal)
@@ -26,7 +26,7 @@ def test_a_note_is_shown_in_front_of_the_bar_and_fits_on_a_terminal():
     console = Console(file=stream, force_terminal=True, width=80)
     with progress_bar(True, 250, "the plan", console) as advance:
         advance(100, lambda: "along 10.2%, across 10.1%")
-        advance(110)
+        advance(110, None)
     last = [line for line in stream.getvalue().splitlines() if "110/250" in line][-1]
     assert "along 10.2%, across 10.1%" in last
     assert "products/s" in last
@@ -42,7 +42,7 @@ def test_an_estimate_shows_the_errors_along_one_probe_and_across_probes(monkeypa
 
     @contextlib.contextmanager
     def recording(*_arguments):
-        yield lambda done, note=None: notes.append((done, note())) if note is not None else None
+        yield lambda done, note: notes.append((done, note())) if note is not None else None
 
     monkeypatch.setattr(loop, "progress_bar", recording)
     found = estimate_spectrum(MatrixOperator(hessian_like(2000, 20), torch.float32), 60, settle=1e-9)

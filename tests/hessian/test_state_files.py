@@ -98,7 +98,7 @@ def test_old_states_need_the_kind_of_adam(tmp_path):
     for group in state["param_groups"]:
         del group["decoupled_weight_decay"]
     path = saved(tmp_path, state)
-    with pytest.raises(ValueError, match="pass --optimizer adam or --optimizer adamw"):
+    with pytest.raises(ValueError, match="pass 'adam' or 'adamw' as 'optimizer'"):
         loaded(path, model, batch)
     assert loaded(path, model, batch, "adamw").eigenvalue_shift == pytest.approx(0.1)
     assert loaded(path, model, batch, "adam").eigenvalue_shift == 0.0
@@ -182,7 +182,7 @@ def test_a_start_that_does_not_fit_is_refused(tmp_path):
     model, _ = problem()
     parameters = dict(model.named_parameters())
     for content, message in (
-        (model.state_dict(), "got 'that of the model itself'"),
+        (model.state_dict(), "got 'the state of the model itself'"),
         ({}, re.escape("a state with 0.weight of shape (4, 3), got 'an empty dict'")),
         ({"0.weight": torch.zeros(2)}, re.escape("got 'shape (2,)'")),
         (3, "a state with 0.weight"),

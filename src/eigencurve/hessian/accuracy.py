@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,9 @@ import torch
 
 from eigencurve._arrays import Array, frozen
 from eigencurve._moved import renamed_attribute
-from eigencurve.hessian.lanczos import make_run, without_copies
+from eigencurve.hessian.lanczos import LanczosOperator, make_run, without_copies
+from eigencurve.hessian.memory import MemoryPlan
+from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.schedules.sampling import sampled_steps
 from eigencurve.spectrum.groups import octave_index
@@ -69,9 +72,6 @@ class Settling:
         self._spectra: dict[bytes, Sharpened] = {}
         self._curves: dict[bytes, Array] = {}
 
-    def __repr__(self) -> str:
-        return f"Settling(weight_decay={self.weight_decay:g}, total_steps={self.total_steps}, dim={self.dim})"
-
     def step_counts(self, num_steps: int) -> list[int]:
         """Step counts up to ``num_steps`` at which schedules are compared."""
         counts = [FIRST_COUNT]
@@ -119,6 +119,50 @@ class Settling:
 
 def _key(alphas: Array, betas: Array) -> bytes:
     return np.concatenate((alphas, betas)).tobytes()
+
+
+class SettlingRule:
+    """Stop the first probe once the schedule has settled.
+
+    Attributes:
+        settling: Sharpened spectra and schedules of the probe.
+        step_counts: Numbers of steps after which to ask; the last step is always one.
+        reason, schedule_change: Why the probe stopped, as in the record of a measurement.
+        note: Function that returns the errors so far, for the progress bar.
+    """
+
+    def __init__(self, operator: LanczosOperator, settings: EstimateSettings, plan: MemoryPlan) -> None:
+        self.settings, self.num_products, self.dim = settings, plan.num_products, operator.dim
+        self.settling = Settling(
+            settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, plan.num_rows
+        )
+        self.step_counts = set() if settings.settle is None else {*self.settling.step_counts(plan.num_products)}
+        self.reason, self.schedule_change = "num_steps", math.inf
+        self.note: Callable[[], str] | None = None
+
+    def stops(self, alphas: Array, betas: Array, exact: bool) -> bool:
+        """Whether the probe stops before its last step."""
+        limit = self.settings.settle
+        if exact:
+            self.reason, self.schedule_change = "exact", 0.0
+            return True
+        if limit is None and len(alphas) < self.num_products:
+            return False
+        self.schedule_change = self.settling.schedule_change(alphas, betas)
+        settled = limit is not None and self.schedule_change < limit
+        self.reason = "settled" if settled else "num_steps"
+        self.note = partial(self._errors, alphas, betas)
+        return settled
+
+    def _errors(self, alphas: Array, betas: Array) -> str:
+        probe, settings = self.settling.sharpened(alphas, betas), self.settings
+        between = probe_error([probe], settings.weight_decay, settings.total_steps, self.dim)
+        return note_of(self.schedule_change, between)
+
+
+def note_of(along_probe: float, between_probes: float) -> str:
+    """The errors of the schedule along one probe and between probes, short enough for the progress bar."""
+    return f"{'along ?' if math.isinf(along_probe) else f'along {along_probe:.1%}'}, across {between_probes:.1%}"
 
 
 def log_curve(spectrum: Spectrum, weight_decay: float, total_steps: int) -> Array:
@@ -196,12 +240,7 @@ def octave_shares(
     The mean of n probes has 1/n of that variance, or the observed variance of the probes if it is larger. Half the
     change over the last quarter of the steps is added, squared, to the variance.
 
-    Args:
-        spectrum: Estimated spectrum, the mean of ``probes``.
-        probes: Estimate of each probe.
-        earlier: Estimate of each probe after three quarters of its steps; empty if the probes are exact.
-        weight_decay: Weight decay that the spectra are prepared with.
-        dim: Dimension d.
+    ``earlier`` are the estimates after three quarters of the steps, of the probes that are not exact.
     """
     octaves = octave_counts(spectrum, weight_decay, dim)
 

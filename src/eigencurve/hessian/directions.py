@@ -30,7 +30,7 @@ class DirectionMeasure:
         points, masses: Signed eigenvalues and their masses, which sum to the squared length of v.
         earlier: Points and masses after three quarters of the steps; those of the whole run if it is exact.
         curvature: v·Hv.
-        exact: Whether the run found every eigenvalue that v has a part in.
+        exact: Whether the measure is complete.
         num_products: Number of products.
     """
 
@@ -40,11 +40,6 @@ class DirectionMeasure:
     curvature: float
     exact: bool
     num_products: int
-
-    @property
-    def square(self) -> float:
-        """Squared length of v."""
-        return float(self.masses.sum())
 
     def octaves(self, grid: Octaves) -> Array:
         """Mass in each octave."""
@@ -62,12 +57,11 @@ def measure_directions(
     mark: str = "",
     examples: LanczosOperator | None = None,
 ) -> list[DirectionMeasure]:
-    """Run Lanczos from each vector and sharpen what it gives.
+    """Run Lanczos from each vector and sharpen its measure.
 
     Args:
         operator: Operator of H.
-        starts: Functions that return the vectors. Each is called once, also for runs that a checkpoint has finished;
-            the first is called once more if there is a checkpoint, which holds numbers of that vector.
+        starts: Functions that return the vectors.
         settings: Settings of the runs. Below ``weight_decay``, it does not matter how the mass is distributed over |λ|.
         mark: Text that identifies the vectors in a checkpoint, in addition to the operator and the seed.
         examples: Another operator that the vectors are made from.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from eigencurve._arrays import Array, frozen
 from eigencurve._check import Arg, ArgumentWarning
 from eigencurve._moved import renamed
-from eigencurve.hessian.accuracy import Settling, distance_between_probes, octave_shares, probe_error
+from eigencurve.hessian.accuracy import SettlingRule, distance_between_probes, note_of, octave_shares, probe_error
 from eigencurve.hessian.identity import identity_of
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, renew_operator
 from eigencurve.hessian.loop import lanczos_loop
@@ -34,31 +33,13 @@ from eigencurve.spectrum.spectrum import Spectrum, prepare
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpectrumEstimate(MeasurementRecord):
-    """A measured spectrum together with the record of its measurement; ``print`` shows a summary.
+    """A measured spectrum with the record of its measurement; ``print`` shows a summary.
+
+    It has all attributes of :class:`eigencurve.spectrum.measurement.MeasurementRecord`, and:
 
     Attributes:
-        spectrum: Sharpened spectrum with signed eigenvalues. Pass it to :func:`eigencurve.prepare`.
+        spectrum: Sharpened spectrum with signed eigenvalues. Pass it to :func:`eigencurve.spectrum.prepare`.
         plan: Memory plan of the run.
-        nodes, weights: Raw Gauss nodes and weights of all probes.
-        alphas, betas: Tridiagonal of each probe, on the parameters that are used. The last beta is the norm of the
-            residual.
-        octaves: Share of the eigenvalues in each octave of |λ| + weight decay, with standard errors.
-        num_products: Number of products of all probes, without those that check the operator.
-        num_distinct: Number of nodes that are not copies of another node.
-        reason: Why the run stopped: ``"settled"``, ``"num_steps"``, or ``"exact"`` if a small problem was solved
-            completely.
-        schedule_change: Largest |ln f'/f| between the schedules of the last quarter of the steps.
-        total_steps: Number of steps of the schedule behind ``schedule_change`` and ``error_between_probes``.
-        seconds: Duration in seconds; after a resume, the time since the resume.
-        counted: Eigenvalues that were found one by one (see :mod:`eigencurve.spectrum.counting`), of all probes.
-        error_between_probes: Typical distance between the schedules of two estimates from other probes, as the
-            largest |ln f/g|, predicted from the standard errors of the octaves.
-        distance_between_probes: Largest |ln f/g| that was measured between the schedules of single probes; NaN with
-            one probe.
-        preconditioner: Optimizer in whose metric the spectrum was measured, or an empty string.
-        num_unused: Number of parameters that the loss does not depend on, such as embeddings of words that do not
-            occur. Their eigenvalues are exactly zero. Probes leave them out; ``spectrum``, ``nodes`` and ``weights``
-            include them.
     """
 
     spectrum: Spectrum
@@ -90,33 +71,30 @@ def estimate_spectrum(
 
     Each probe is a random direction v. From it, m Lanczos steps give nodes θ and weights w with
     :math:`\sum_i w_i p(\theta_i) = v^\top p(H)\, v \approx \operatorname{tr} p(H) / d` for all polynomials p of
-    degree below 2m. The nodes are then sharpened into a density. The first probe decides how many steps to take; the
-    others take the same number.
+    degree below 2m. The nodes are then sharpened into a density. All probes take as many steps as the first.
 
     Args:
-        operator: A :class:`HessianOperator` or :class:`GaussNewtonOperator` of a PyTorch model, the
-            :func:`eigencurve.adapters.jax.hessian_operator` of a JAX loss, a :class:`MatvecOperator` of any other
-            function, one of these preconditioned by an optimizer (:class:`PreconditionedOperator`), or a symmetric
-            matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
+        operator: A :class:`HessianOperator`, :class:`GaussNewtonOperator` or :class:`MatvecOperator`, the
+            :func:`eigencurve.adapters.jax.hessian_operator` of a JAX loss, one of these preconditioned by an optimizer,
+            or a symmetric matrix (NumPy, SciPy sparse, torch, or a SciPy LinearOperator).
         num_products: Maximum number of products, or Lanczos steps, per probe.
         num_probes: Number of random directions to average. In d dimensions, one probe has a relative error of
             √(2/(d·share)) on the share of an octave, so one is enough for a large model.
         seed: Seed of the probes. The same seed gives the same result.
-        settle: Stop once the schedule has moved by less than this over the last quarter of the steps, measured as the
-            largest |ln f'/f|. None always takes ``num_products`` steps. This is the error along one probe. The error
-            across probes is ``error_between_probes`` of the result; more probes reduce it, more steps usually do not.
+        settle: Stop once the schedule has changed by less than this over the last quarter of the steps, as the largest
+            |ln f'/f|. None always takes ``num_products`` steps. This is the error along one probe. More probes reduce
+            the error between probes (``error_between_probes`` of the result); more steps usually do not.
         weight_decay: Weight decay of the run that the schedule is for.
         total_steps: Number of steps T of that run.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds, with the basis in a second file next to it. If the file
-            exists, the run resumes from it and ends with the same numbers as an uninterrupted run. One product and one
-            gradient more make sure that it belongs to this loss and model.
+            exists, the run resumes and ends with the same numbers as an uninterrupted run, after one product and one
+            gradient that check that it belongs to this loss and model.
         progress: Whether to show a progress bar on a terminal.
 
     Raises:
-        ValueError: If an argument is invalid, or if the checkpoint is damaged, is in use by another process, or
-            belongs to another model, loss, data set or seed. Also if the operator changes during the run: at the end
-            of each probe, its first product is computed once more and must be the same.
+        ValueError: If an argument is invalid; if the checkpoint is damaged, in use, or of another model, loss, data set
+            or seed; or if the operator changes during the run (each probe repeats its first product).
         CheckpointError: If the checkpoint cannot be written, for example because the disk is full (an OSError).
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
 
@@ -135,14 +113,14 @@ def run_estimate(operator: LanczosOperator, settings: EstimateSettings) -> Spect
     renew_operator(operator)
     identity = partial(identity_of, operator, settings.function, settings.seed)
     with lanczos_loop(operator, settings, settings.num_probes, identity, "probe") as loop:
-        rule = _SettlingRule(operator, settings, loop.plan)
+        rule = SettlingRule(operator, settings, loop.plan)
         runs: list[LanczosRun] = []
         for index in range(settings.num_probes):
             start = partial(_random_vector, operator, settings.seed, index)
             # The first probe decides how many steps the others take.
             runs.append(loop.run(index, start, len(runs[0].alphas)) if runs else loop.run(index, start, rule=rule))
         estimate = _summary(operator, settings, loop.plan, runs, rule, started)
-        note = partial(_note, estimate.schedule_change, estimate.error_between_probes)
+        note = partial(note_of, estimate.schedule_change, estimate.error_between_probes)
         loop.advance(estimate.num_products, note)
     return estimate
 
@@ -164,53 +142,12 @@ def _random_vector(operator: LanczosOperator, seed: int, index: int) -> Tensor:
     return space_of(operator).normal(source, operator.dtype).to(operator.device)
 
 
-class _SettlingRule:
-    """Stop the first probe once the schedule has settled, and remember why it stopped."""
-
-    def __init__(self, operator: LanczosOperator, settings: EstimateSettings, plan: MemoryPlan) -> None:
-        self.settings, self.num_products, self.dim = settings, plan.num_products, operator.dim
-        self.settling = Settling(
-            settings.weight_decay, settings.total_steps, operator.dtype, operator.dim, plan.num_rows
-        )
-        self.step_counts = set() if settings.settle is None else {*self.settling.step_counts(plan.num_products)}
-        self.reason, self.schedule_change = "num_steps", math.inf
-        self.note: Callable[[], str] | None = None
-
-    def leave_out(self, num_unused: int) -> None:
-        """Tell the rule how many parameters the run leaves out."""
-        self.settling.num_unused = num_unused
-
-    def stops(self, alphas: Array, betas: Array, exact: bool) -> bool:
-        """Whether the probe stops before its last step."""
-        limit = self.settings.settle
-        if exact:
-            self.reason, self.schedule_change = "exact", 0.0
-            return True
-        if limit is None and len(alphas) < self.num_products:
-            return False
-        self.schedule_change = self.settling.schedule_change(alphas, betas)
-        settled = limit is not None and self.schedule_change < limit
-        self.reason = "settled" if settled else "num_steps"
-        self.note = partial(self._errors, alphas, betas)
-        return settled
-
-    def _errors(self, alphas: Array, betas: Array) -> str:
-        probe, settings = self.settling.sharpened(alphas, betas), self.settings
-        between = probe_error([probe], settings.weight_decay, settings.total_steps, self.dim)
-        return _note(self.schedule_change, between)
-
-
-def _note(along_probe: float, between_probes: float) -> str:
-    """The errors of the schedule along one probe and between probes, short enough for the progress bar."""
-    return f"{'along ?' if math.isinf(along_probe) else f'along {along_probe:.1%}'}, across {between_probes:.1%}"
-
-
 def _summary(
     operator: LanczosOperator,
     settings: EstimateSettings,
     plan: MemoryPlan,
     runs: Sequence[LanczosRun],
-    rule: _SettlingRule,
+    rule: SettlingRule,
     started: float,
 ) -> SpectrumEstimate:
     settling, dim, num_unused = rule.settling, operator.dim, rule.settling.num_unused

@@ -31,10 +31,7 @@ SKETCH = 64
 
 
 class LinearOperator(Protocol):
-    """A symmetric matrix that is known by its products.
-
-    If it has a ``space`` (:class:`eigencurve.hessian.space.Space`), each process holds a part of every vector.
-    """
+    """A symmetric matrix given by its products; with a ``space``, each process holds a part of every vector."""
 
     @property
     def dim(self) -> int: ...  # noqa: D102
@@ -140,7 +137,7 @@ class Recurrence:
         r"""Restrict a probe to the entries that the matrix acts on, and divide it and its product by its new norm.
 
         If the product with a random vector is exactly zero in an entry, that row of the matrix is zero, and by symmetry
-        so is the column. The entry is an eigenvector of eigenvalue 0 and does not contribute to the product.
+        so is the column: an eigenvector of eigenvalue 0.
         """
         unused = product == 0
         count = int(self.space.sum(unused.sum()))
@@ -154,13 +151,11 @@ class Recurrence:
     def require_unchanged(self, function: str, start: Tensor) -> None:
         r"""Take the first product once more, and refuse if it differs: the operator has changed during the run.
 
-        The run itself does not show a change reliably. A factor, for example, leaves all vectors orthogonal. A random
-        :math:`v_1` does: a change by E changes its product by :math:`\|E v_1\|`, which is
-        :math:`\|E\|_F / \sqrt d` on average, and this is compared with :math:`\|H v_1\|`. The first product is not
-        kept. Two things are compared: :math:`\alpha_1`, and 64 sums of entries with the signs of :math:`v_1`, whose
-        change is as long as that of the product on average. A resumed run knows :math:`\alpha_1` alone.
-
-        Operators that were made with ``check=False`` are not checked.
+        A change by E changes the product with a random :math:`v_1` by :math:`\|E v_1\|`, which is
+        :math:`\|E\|_F / \sqrt d` on average; the later steps do not show a change reliably. Because the first product
+        is not kept, :math:`\alpha_1` is compared, and 64 sums of entries with the signs of :math:`v_1`, whose change is
+        as long as that of the product on average. A resumed run has :math:`\alpha_1` alone. Operators made with
+        ``check=False`` are not checked.
         """
         if not getattr(self.operator, "is_checked", True):
             return
@@ -197,8 +192,7 @@ class Recurrence:
     def reopen(self) -> None:
         """Undo the last step if it ended the run but the plan has more steps.
 
-        The last step of a run keeps no vector to continue from. Repeating the step gives the same numbers, and the
-        vector.
+        The last step keeps no vector to continue from. Repeating it gives the same numbers, and the vector.
         """
         ended = self.basis.coordinates.shape[1] == len(self.alphas)
         if ended and not self.exact and len(self.alphas) < self.plan.num_products:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from rich.console import Console
@@ -15,8 +14,8 @@ from rich.text import Text
 from torch import Tensor
 
 from eigencurve import _check
-from eigencurve._arrays import Array
 from eigencurve._check import Arg
+from eigencurve.hessian.accuracy import SettlingRule
 from eigencurve.hessian.checkpoint import CheckpointFile, SavedRun, reserved
 from eigencurve.hessian.identity import Identity
 from eigencurve.hessian.lanczos import LanczosOperator, LanczosRun, Recurrence, shortened
@@ -25,6 +24,8 @@ from eigencurve.hessian.settings import EstimateSettings
 from eigencurve.hessian.space import space_of
 
 Start = Callable[[], Tensor]
+# Reports the number of products done, and a note in front of the bar. A hidden bar does not compute the note.
+Advance = Callable[[int, Callable[[], str] | None], None]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -47,40 +48,8 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(f"{self.progress}. {remedy}")
 
 
-class Advance(Protocol):
-    """Report progress."""
-
-    def __call__(self, done: int, note: Callable[[], str] | None = None) -> None:
-        """Show the number of products done, and a note in front of the bar. A hidden bar does not compute the note."""
-
-
-class StoppingRule(Protocol):
-    """Decides after how many steps a run stops.
-
-    Attributes:
-        step_counts: Numbers of steps after which the rule is asked.
-        note: Text for the progress bar after the last decision, if there is one.
-    """
-
-    step_counts: set[int]
-    note: Callable[[], str] | None
-
-    def stops(self, alphas: Array, betas: Array, exact: bool) -> bool:
-        """Whether a run with this tridiagonal stops."""
-
-    def leave_out(self, num_unused: int) -> None:
-        """Tell the rule how many parameters the run leaves out."""
-
-
 class LanczosLoop:
     """Lanczos runs from one start vector after another.
-
-    Args:
-        operator: Operator of all runs.
-        settings: Number of steps, memory budget, and the name of the public function for messages.
-        file: Checkpoint to resume from and to save to, or None.
-        noun: Word for a start vector in messages. Vectors that are called a probe are random, and leave out the
-            parameters that are not used.
 
     Attributes:
         plan: Memory plan of each run.
@@ -101,7 +70,7 @@ class LanczosLoop:
         self.advance: Advance = _ignore
 
     def run(
-        self, index: int, start: Start, num_products: int | None = None, rule: StoppingRule | None = None
+        self, index: int, start: Start, num_products: int | None = None, rule: SettlingRule | None = None
     ) -> LanczosRun:
         """The run from the vector ``start()``, the one with this index, unless the checkpoint has finished it.
 
@@ -110,13 +79,10 @@ class LanczosLoop:
             start: Function that returns the start vector, the same one each time.
             num_products: Upper limit of the number of steps; by default that of the plan.
             rule: Rule for an earlier stop.
-
-        Raises:
-            Interrupted: On Ctrl-C, after saving to the checkpoint.
         """
         limit = self.plan.num_products if num_products is None else num_products
         if rule is not None and self.saved is not None:
-            rule.leave_out(self.saved.num_unused)
+            rule.settling.num_unused = self.saved.num_unused
         if index < len(self.finished):
             self._require_enough_steps(self.finished[index], limit, rule)
             return self.finished[index]
@@ -128,21 +94,21 @@ class LanczosLoop:
         self.finished.append(shortened(recurrence.result(), limit, self.operator.dtype))
         return self.finished[index]
 
-    def _require_enough_steps(self, run: LanczosRun, limit: int, rule: StoppingRule | None) -> None:
+    def _require_enough_steps(self, run: LanczosRun, limit: int, rule: SettlingRule | None) -> None:
         stops = run.exact if rule is None else rule.stops(run.alphas, run.betas, run.exact)
         if not stops and len(run.alphas) < limit:
             need = f"<= {len(run.alphas)}, the number of steps of the finished runs in the checkpoint"
             remedy = ("Finished runs take no more steps: lower ", Arg("num_products"), ", or pass another path.")
             _check.refuse(self.settings.function, "num_products", need, self.plan.num_products, remedy)
 
-    def _take_steps(self, run: Recurrence, start: Start, limit: int, rule: StoppingRule | None) -> None:
+    def _take_steps(self, run: Recurrence, start: Start, limit: int, rule: SettlingRule | None) -> None:
         self._begin(run, start)
         num_before = len(run.alphas)
         while not self._is_over(run, start, limit, rule):
             run.step()
             if rule is not None:
-                rule.leave_out(run.num_unused)
-            self.advance(self._num_finished + len(run.alphas))
+                rule.settling.num_unused = run.num_unused
+            self.advance(self._num_finished + len(run.alphas), None)
             if self.output is not None:
                 self.output.save_if_due(self.finished, run)
         if len(run.alphas) > num_before:
@@ -157,7 +123,7 @@ class LanczosLoop:
         else:
             run.start(start(), is_probe=self.noun == "probe")
 
-    def _is_over(self, run: Recurrence, start: Start, limit: int, rule: StoppingRule | None) -> bool:
+    def _is_over(self, run: Recurrence, start: Start, limit: int, rule: SettlingRule | None) -> bool:
         num_steps = len(run.alphas)
         ended = run.exact or num_steps >= limit
         if rule is None or not (ended or num_steps in rule.step_counts):
@@ -199,14 +165,14 @@ def lanczos_loop(
     identity: Callable[[], Identity],
     noun: str = "vector",
 ) -> Iterator[LanczosLoop]:
-    """Reserve the checkpoint and show a progress bar while a :class:`LanczosLoop` runs.
+    """A :class:`LanczosLoop` with its checkpoint reserved and a progress bar.
 
     Args:
         operator: Operator of all runs.
         settings: Settings of the runs.
         num_vectors: Number of start vectors.
         identity: Function that returns the identity of the runs; called if there is a checkpoint.
-        noun: Word for a start vector; see :class:`LanczosLoop`.
+        noun: Word for a start vector in messages. A "probe" is random and leaves out parameters that are not used.
     """
     with reserved(settings.checkpoint, settings.function, operator.is_main_process):
         path, file = settings.checkpoint, None
@@ -257,11 +223,11 @@ def progress_bar(shown: bool, total: int, title: str, console: Console | None = 
         screen.print(title, highlight=False)
         task = bar.add_task("Lanczos", total=total)
 
-        def advance(done: int, note: Callable[[], str] | None = None) -> None:
+        def advance(done: int, note: Callable[[], str] | None) -> None:
             bar.update(task, completed=done, description=None if note is None else note())
 
         yield advance
 
 
-def _ignore(done: int, note: Callable[[], str] | None = None) -> None:
-    """Report progress to nobody."""
+def _ignore(done: int, note: Callable[[], str] | None) -> None:
+    pass

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import aslinearoperator
 from torch import Tensor
 
 from eigencurve import _check
+from eigencurve._check import Arg
 from eigencurve.hessian.batches import tensor_bytes
 from eigencurve.hessian.differences import relative_size
 from eigencurve.hessian.lanczos import TOLERANCE, LanczosOperator
@@ -37,13 +38,12 @@ class MatvecOperator:
     The function can use any library or machine: NumPy, JAX, SciPy, a remote server. Vectors are on the CPU.
 
     Args:
-        matvec: Function v -> Hv. It takes a vector of ``dim`` numbers, which it must not change, and returns as many.
+        matvec: Function v -> Hv. It must not change v.
         dim: Dimension d.
         dtype: Type of all vectors, ``"float32"`` or ``"float64"``. By default, float32 if ``matvec`` returns float32
             for a float64 vector, and float64 otherwise.
         vectors: Kind of vector that ``matvec`` takes: ``"numpy"`` arrays (also for JAX) or ``"torch"`` tensors.
-        fingerprint: Name of this operator in checkpoints, which refuse one of another name. They also hold numbers of
-            one product, and refuse an operator whose product differs by more than rounding.
+        fingerprint: Name of this operator in checkpoints, which refuse another name, or another product.
         check: Whether to spend three products on checking that products are deterministic and symmetric.
 
     Raises:
@@ -92,11 +92,7 @@ class MatvecOperator:
         return f"MatvecOperator({self.dim:,} dimensions)"
 
     def preconditioned_by(self, diagonal: Tensor | np.ndarray[Any, Any]) -> PreconditionedOperator:
-        """Return this operator in the metric of a positive diagonal matrix P, P^(-1/2) H P^(-1/2).
-
-        Args:
-            diagonal: Diagonal of P, a flat tensor or array of ``dim`` positive numbers.
-        """
+        """Return the operator in the metric P^(-1/2) H P^(-1/2) of a positive diagonal P, a flat tensor or array."""
         return precondition(self, diagonal, None)
 
     def fingerprint(self) -> str:
@@ -107,11 +103,11 @@ class MatvecOperator:
         return digest.hexdigest()
 
     def identity_parts(self) -> dict[str, str]:
-        """The settings and the given name, for checkpoints, which know the rest by a product."""
+        """The settings and the given name, for checkpoints."""
         return {"settings": f"{type(self).__name__} {self.dim} {self.dtype}", "fingerprint": str(self._name)}
 
     def min_over_processes(self, value: int) -> int:
-        """Minimum of ``value`` over all processes that share the products; here there is one."""
+        """``value``: there is one process."""
         return value
 
     def _product(self, vector: Tensor) -> np.ndarray[Any, Any]:
@@ -121,7 +117,7 @@ class MatvecOperator:
         if product.dtype.kind not in "fiu":
             _check.wrong_type("MatvecOperator", "matvec", "one that returns real numbers", product.dtype)
         if product.shape != (self.dim,):
-            need = f"one that returns {self.dim} numbers, the value of 'dim'"
+            need = (f"one that returns {self.dim} numbers, the value of ", Arg("dim"))
             _check.refuse("MatvecOperator", "matvec", need, f"shape {product.shape}")
         return product
 
@@ -154,8 +150,7 @@ def as_operator(source: LanczosOperator | Matrix, check: bool = True) -> Lanczos
 
     Args:
         source: A symmetric matrix (NumPy, JAX, torch or SciPy, dense or sparse) or a SciPy ``LinearOperator``. An
-            operator is returned unchanged. For a function, use :class:`MatvecOperator`, because a function has no
-            dimension.
+            operator is returned unchanged. Wrap a function in a :class:`MatvecOperator`.
         check: Whether to check a matrix; see :class:`MatvecOperator`.
 
     >>> as_operator(np.diag([1.0, 2.0, 3.0])).dim
@@ -172,8 +167,8 @@ def as_operator(source: LanczosOperator | Matrix, check: bool = True) -> Lanczos
     if isinstance(source, Tensor):
         matrix, name = source.detach().cpu(), str(source.dtype).removeprefix("torch.")
         return MatvecOperator(lambda v: matrix @ v, len(matrix), dtype=name, vectors="torch", check=check)
-    known = hasattr(source, "matvec") or issparse(source)
-    linear = aslinearoperator(source if known else np.asarray(source))
+    is_linear = hasattr(source, "matvec") or issparse(source)
+    linear = aslinearoperator(source if is_linear else np.asarray(source))
     name = "float32" if linear.dtype == np.float32 else "float64"
     return MatvecOperator(linear.matvec, shape[0], dtype=name, check=check)
 

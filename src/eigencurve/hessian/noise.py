@@ -61,37 +61,32 @@ def estimate_noise(
     after the sampling noise of g, C/m, is subtracted.
 
     The standard error of the mass in an octave of n eigenvalues is that of a :math:`\chi^2` variable with
-    min(n, m - 1) degrees of freedom per sign vector. This assumes that C is nearly isotropic within an octave. The
-    variable's mean is taken from the octave and, with the weight of two eigenvalues, from the level of all octaves, so
-    a single eigenvalue that happens to get little noise does not get a small error. With several sign vectors, their
-    scatter is used if it is larger. Half the change over the last quarter of the steps is
-    added, squared, and so is the error of the number of eigenvalues if you pass an estimate. None of these contains the
-    error from having only m examples.
+    min(n, m - 1) degrees of freedom per sign vector, which assumes that C is nearly isotropic within an octave. Its
+    mean is taken from the octave and, with the weight of two eigenvalues, from the level of all octaves. If several
+    sign vectors scatter more than that, their scatter is used. Half the change over the last quarter of the steps is
+    added, squared, and so is the error of the number of eigenvalues if you pass an estimate. The error from having
+    only m examples is not included.
 
     Args:
         operator: :class:`HessianOperator` or :class:`GaussNewtonOperator` of the model, or one that wraps it. Its loss
-            must be a mean over examples. Each row of its batches is one example.
-        spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`, which also has error bars. Counted
-            eigenvalues are exact in both.
+            must be a mean over examples, one per row of its batches.
+        spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`, which also has error bars.
         batch_size: Number of examples B in a batch of the training run.
         num_samples: Number of sign vectors to average.
         num_products: Number of Lanczos steps per vector (upper limit).
         seed: Seed of the signs.
-        weight_decay: Weight decay that the spectrum will be prepared with. By default, that of the estimate, or 5e-4
-            for a Spectrum.
-        examples: Operator of the same model whose examples the noise is measured on; by default ``operator`` itself.
-            With more examples than those of H, the error from having only m of them is smaller, but there is a bias:
-            H of few examples is flat in directions in which the gradients of other examples scatter. Use the default
-            for the exponent of C ∝ H^γ.
+        weight_decay: Weight decay that the spectrum will be prepared with; by default that of the estimate, or 5e-4.
+        examples: Operator of the same model whose examples the noise is measured on; by default ``operator``. More
+            examples than those of H reduce the error from having only m, but add a bias: H of few examples is flat in
+            directions in which other gradients scatter. Use the default for the exponent of C ∝ H^γ.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
-        checkpoint: File to save to every few seconds. If it exists, the run resumes from it. It must not be the
-            checkpoint of the spectrum.
+        checkpoint: File to save to every few seconds, and to resume from; not that of the spectrum.
         progress: Whether to show a progress bar on a terminal.
 
     Raises:
         TypeError: If the operator has no examples, such as a matrix.
         ValueError: If an argument is invalid, if the loss is not a mean over examples, or if the model has batch norm
-            in train mode, because the gradient of one example does not exist then.
+            in train mode, where one example has no gradient of its own.
         KeyboardInterrupt: On Ctrl-C, after saving to the checkpoint.
     """
     started = time.monotonic()
@@ -185,8 +180,8 @@ def _freedom(grid: Octaves, num_examples: int) -> Array:
 def pooled(masses: Array, sums: Array) -> Array:
     """Masses with every empty octave joined to the next non-empty one above it, or below it at the top.
 
-    Joined octaves share their mass in proportion to ``sums``. An octave is empty if the measure could not be sharpened
-    and has no node there, so its mass is in the neighbouring nodes.
+    Joined octaves share their mass in proportion to ``sums``. An octave is empty if a measure that could not be
+    sharpened has no node there; the mass is then in the neighbouring nodes.
 
     >>> pooled(np.array([0.0, 6.0, 5.0, 0.0]), np.array([1.0, 2.0, 3.0, 2.0]))
     array([2., 4., 3., 2.])

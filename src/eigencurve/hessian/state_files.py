@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 from eigencurve import _check
+from eigencurve._check import Arg, Words
 
 # Names under which training checkpoints keep the state of the optimizer, and that of the model.
 OPTIMIZER_KEYS = ("optimizer", "optimizer_state", "optimizer_state_dict", "optimizer_states")
@@ -35,9 +36,9 @@ def load_preconditioner(
     """The optimizer, or the diagonal of P, that a file holds, for ``operator.preconditioned_by``.
 
     A file of PyTorch holds the ``state_dict()`` of Adam, AdamW, RMSprop or Adagrad, alone or in the checkpoint of a
-    training run. Its parameters are matched by name if the state has names (from
-    ``Adam(model.named_parameters())``), and otherwise in their order: with ``parameters`` if their number is equal, or
-    else with those of the model. An .npz file holds the diagonal of P: one array per parameter name, or one flat array.
+    training run. Its parameters are matched by name if it has names (from ``Adam(model.named_parameters())``), and
+    otherwise in the order of ``parameters``, or of the model if their numbers differ. An .npz file holds the diagonal
+    of P: one array per parameter name, or one flat array.
 
     Args:
         path: The file.
@@ -71,16 +72,16 @@ def load_start_state(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, 
         ValueError: If the file is of another kind, does not fit the parameters, or holds the same values.
     """
     loaded = _load(path)
-    found = next((loaded[key] for key in MODEL_KEYS if key in loaded), loaded) if isinstance(loaded, Mapping) else {}
+    state = next((loaded[key] for key in MODEL_KEYS if key in loaded), loaded) if isinstance(loaded, Mapping) else {}
     for name, parameter in parameters.items():
-        part = found.get(name) if isinstance(found, Mapping) else None
+        part = state.get(name) if isinstance(state, Mapping) else None
         if not isinstance(part, Tensor) or part.shape != parameter.shape:
-            got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else _kind(found)
+            got = f"shape {tuple(part.shape)}" if isinstance(part, Tensor) else _kind(state)
             remedy = "Save it with torch.save(model.state_dict(), path)."
             raise _error(path, f"a state with {name} of shape {tuple(parameter.shape)}", got, remedy)
-    if all(torch.equal(found[name].to(parameter), parameter) for name, parameter in parameters.items()):
-        raise _error(path, "the state at the start of the run", "that of the model itself")
-    return {name: found[name] for name in parameters}
+    if all(torch.equal(state[name].to(parameter), parameter) for name, parameter in parameters.items()):
+        raise _error(path, "the state at the start of the run", "the state of the model itself")
+    return {name: state[name] for name in parameters}
 
 
 def _load(path: Path) -> Any:
@@ -98,33 +99,27 @@ def _load(path: Path) -> Any:
 
 def _optimizer_state(path: Path, loaded: Any) -> dict[str, Any]:
     """The state of the optimizer, from the file itself or from a training checkpoint."""
-    candidates = (
-        [loaded, *(loaded[key] for key in OPTIMIZER_KEYS if key in loaded)] if isinstance(loaded, Mapping) else []
-    )
-    for found in candidates:
-        if isinstance(found, list | tuple) and len(found) == 1:  # Lightning keeps a list
-            found = found[0]
-        if _is_optimizer_state(found):
-            return dict(found)
+    keys = [key for key in OPTIMIZER_KEYS if key in loaded] if isinstance(loaded, Mapping) else []
+    for candidate in (loaded, *(loaded[key] for key in keys)):
+        if isinstance(candidate, list | tuple) and len(candidate) == 1:  # Lightning keeps a list
+            candidate = candidate[0]
+        groups = candidate.get("param_groups") if isinstance(candidate, Mapping) else None
+        if not isinstance(groups, list) or not groups or not isinstance(candidate.get("state"), Mapping):
+            continue
+        if all(isinstance(group, Mapping) and isinstance(group.get("params"), list) for group in groups):
+            return dict(candidate)
     raise _error(path, "the state of one optimizer, or a checkpoint that contains it", _kind(loaded), SAVE)
-
-
-def _is_optimizer_state(found: Any) -> bool:
-    groups = found.get("param_groups") if isinstance(found, Mapping) else None
-    if not isinstance(groups, list) or not groups or not isinstance(found.get("state"), Mapping):
-        return False
-    return all(isinstance(group, Mapping) and isinstance(group.get("params"), list) for group in groups)
 
 
 def _class_of(path: Path, state: Mapping[str, Any], kind: str | None) -> Kind:
     """The class of the optimizer. A state does not name it, but its settings differ."""
     first = state["param_groups"][0]
-    for found, (marks, needed) in MARKS.items():
+    for optimizer, (marks, needed) in MARKS.items():
         if marks <= set(first):
             if any(entry and needed not in entry for entry in state["state"].values()):
                 raise _error(path, f"a state of torch.optim, with {needed!r} for every parameter", "another one")
-            return found if found is not Adam else _adam_or_adamw(path, state["param_groups"], kind)
-    names = ", ".join(("AdamW", *(found.__name__ for found in MARKS)))
+            return optimizer if optimizer is not Adam else _adam_or_adamw(path, state["param_groups"], kind)
+    names = ", ".join(("AdamW", *(optimizer.__name__ for optimizer in MARKS)))
     remedy = "For another optimizer, save the diagonal of P in an .npz file. SGD has none: leave the option out."
     raise _error(path, f"a state of {names}", f"settings {', '.join(sorted(set(first) - {'params'}))}", remedy)
 
@@ -132,11 +127,11 @@ def _class_of(path: Path, state: Mapping[str, Any], kind: str | None) -> Kind:
 def _adam_or_adamw(path: Path, groups: Sequence[Mapping[str, Any]], kind: str | None) -> type[Adam]:
     if kind is not None:
         return ADAMS[_check.choice("load_preconditioner", "optimizer", kind, tuple(ADAMS))]
-    known = [group["decoupled_weight_decay"] for group in groups if "decoupled_weight_decay" in group]
-    if len(known) < len(groups) and any(group["weight_decay"] for group in groups):
-        remedy = "PyTorch before 2.7 did not save it: pass --optimizer adam or --optimizer adamw."
+    decoupled = [group["decoupled_weight_decay"] for group in groups if "decoupled_weight_decay" in group]
+    if len(decoupled) < len(groups) and any(group["weight_decay"] for group in groups):
+        remedy = ("PyTorch before 2.7 did not save it: pass 'adam' or 'adamw' as ", Arg("optimizer"), ".")
         raise _error(path, "a state that tells Adam from AdamW", "one with weight decay that does not", remedy)
-    return AdamW if known and all(known) else Adam
+    return AdamW if decoupled and all(decoupled) else Adam
 
 
 def _named_groups(
@@ -195,6 +190,7 @@ def _kind(value: Any) -> str:
     return f"a dict of {', '.join(map(str, list(value)[:6]))}" if value else "an empty dict"
 
 
-def _error(path: Path, constraint: str, value: object, remedy: str = "") -> ValueError:
-    where = f"The file is {path}." + (f" {remedy}" if remedy else "")
-    return _check.ArgumentValueError("load_state", "path", constraint, value, where)
+def _error(path: Path, constraint: str, value: object, remedy: Words = "") -> ValueError:
+    parts = (remedy,) if isinstance(remedy, str) else remedy
+    where = f"The file is {path}." + (" " if remedy else "")
+    return _check.ArgumentValueError("load_state", "path", constraint, value, (where, *parts))
