@@ -8,9 +8,9 @@ from tests.reference.forecast import three_runs
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
-from eigencurve.planning.limits import RateLimit
-from eigencurve.planning.subject import law_subject
+from eigencurve.planning.warnings import RateLimit
 from eigencurve.schedules.kinds import FACTORIES, schedule_of_kind, usual_settings
+from eigencurve.spectrum.source import law_source
 from eigencurve.theory.stability import stability_report
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -30,7 +30,7 @@ def core():
     problem = ec.NoisyQuadratic(spectrum, noise=np.full(200, 2.0))
     cosine = ec.cosine(40, 0.1)
     yield from (law, ec.fit_power_law(spectrum), spectrum, ec.spectrum.group(spectrum), ec.log_density(spectrum))
-    yield from (spectrum.describe(0.0), law_subject(1.5, 1e4), ec.schedules.epochs(3, 391), ec.schedules.fraction(0.1))
+    yield from (spectrum.describe(0.0), law_source(1.5, 1e4), ec.schedules.epochs(3, 391), ec.schedules.fraction(0.1))
     for kind in FACTORIES:
         settings = {**usual_settings(kind, 0.1), **SETTINGS.get(kind, {})}
         yield schedule_of_kind(kind, 40, 0.1, law, 5, **settings)
@@ -39,7 +39,7 @@ def core():
     yield from (problem.search_best(40, 1.0), problem.loss_parts(cosine), RateLimit(0.1, "2/L"))
     yield stability_report(L=10.0, lr=0.1)
     plan = ec.plan(law, total_steps=40)
-    yield from (plan, plan.table[0], plan.inputs[0], plan.rates)
+    yield from (plan, plan.evidence, plan.inputs[0], plan.training)
 
 
 def fitted():

@@ -5,8 +5,11 @@ from . import spectrum as spectrum
 from ._check import ArgumentError as ArgumentError
 from ._check import ArgumentWarning as ArgumentWarning
 from .adapters.torch import torch_schedule as torch_schedule
-from .planning.answer import Plan as Plan
+from .planning.logs import plan_from_logs as plan_from_logs
+from .planning.nothing import default_plan as default_plan
 from .planning.plan import plan as plan
+from .planning.result import Plan as Plan
+from .planning.spectrum import plan_from_spectrum as plan_from_spectrum
 from .schedules.base import Schedule as Schedule
 from .schedules.comparison import ComparisonRow as ComparisonRow
 from .schedules.comparison import ComparisonTable as ComparisonTable

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 if sys.platform != "win32":
     import fcntl
@@ -129,3 +131,8 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
+
+
+def json_bytes(fields: Any) -> bytes:
+    """Encode plain values as JSON with a final newline. NaN and infinity raise ValueError."""
+    return (json.dumps(fields, indent=1, allow_nan=False) + "\n").encode()

@@ -12,7 +12,7 @@ from eigencurve.planning.forecasts import fitted_curves, forecast_view, predicti
 from eigencurve.planning.labels import BEST, LABELS
 from eigencurve.planning.loss_view import loss_view
 from eigencurve.planning.spectrum_view import spectrum_view
-from eigencurve.planning.subject import law_subject, zoo_subject
+from eigencurve.spectrum.source import law_source, zoo_source
 
 pytest.importorskip("plotly", reason="plotly is not installed")
 from eigencurve.figures.interactive import (
@@ -26,7 +26,7 @@ from eigencurve.figures.interactive import (
     style_of,
 )
 
-SUBJECT = zoo_subject("resnet20_cifar10")
+SUBJECT = zoo_source("resnet20_cifar10")
 Q = ec.NoisyQuadratic(SUBJECT.spectrum, 1e4, 1.0)
 SCHEDULES = {
     "eigencurve": ec.eigencurve(SUBJECT.prepared, 500, 0.1),
@@ -54,7 +54,7 @@ def test_the_negative_part_has_its_own_axis():
 
 
 def test_without_a_negative_part_there_is_one_axis():
-    figure = spectrum_chart(spectrum_view(law_subject(1.5, 1e5)))
+    figure = spectrum_chart(spectrum_view(law_source(1.5, 1e5)))
     assert names(figure) == ["positive", "smooth share per octave"]
     assert "xaxis2" not in figure.to_dict()["layout"]
 

@@ -1,14 +1,14 @@
 import pytest
 
-from eigencurve.planning.comparison import compare_schedules
-from eigencurve.planning.subject import law_subject
+from eigencurve.planning.spectrum import compare_schedules
+from eigencurve.spectrum.source import law_source
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from eigencurve.figures.losses import losses_figure
 
 
 def test_losses_are_drawn_as_bias_and_variance():
-    compared = compare_schedules(law_subject(1.5, 1e3), 50)
+    compared = compare_schedules(law_source(1.5, 1e3), 50)
     axes = losses_figure(compared).axes[0]
     ends = {}
     for bar in axes.patches:

@@ -1,8 +1,8 @@
 import pytest
 from tests.report.measured import measured_subject
 
-from eigencurve.planning.subject import law_subject
 from eigencurve.spectrum.groups import group
+from eigencurve.spectrum.source import law_source
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 from eigencurve.figures.spectra import draw_negative, octave_figure, octave_panel
@@ -16,9 +16,9 @@ def test_octaves_are_drawn_with_their_error_bars_and_law():
     assert len(octave_figure(measured_subject()).axes) == 2
     negative = octave_figure(measured_subject()).axes[1]
     assert sum(bar.get_height() for bar in negative.patches) == pytest.approx(measured_subject().fraction_negative)
-    assert len(octave_figure(law_subject(1.5, 100)).axes) == 1
+    assert len(octave_figure(law_source(1.5, 100)).axes) == 1
 
 
 def test_a_spectrum_without_negative_eigenvalues_has_no_negative_part():
     with pytest.raises(ValueError, match="'subject' must be a spectrum with negative eigenvalues"):
-        draw_negative(None, law_subject(1.5, 100))
+        draw_negative(None, law_source(1.5, 100))

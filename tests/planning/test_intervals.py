@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose
 
 import eigencurve as ec
 from eigencurve.planning.intervals import intervals_of
-from eigencurve.planning.subject import law_subject, zoo_subject
+from eigencurve.spectrum.source import law_source, zoo_source
 
 T = 2000
-SUBJECTS = {"zoo": zoo_subject("resnet20_cifar10"), "power law": law_subject(1.2, 1e4, 1e-3)}
+SUBJECTS = {"zoo": zoo_source("resnet20_cifar10"), "power law": law_source(1.2, 1e4, 1e-3)}
 
 
 @pytest.mark.parametrize("beta", [1.0, 1.000005, 1.01, 1.5, 2.0, 3.0])

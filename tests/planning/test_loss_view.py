@@ -9,13 +9,13 @@ from numpy.testing import assert_allclose
 import eigencurve as ec
 from eigencurve.planning.labels import BEST
 from eigencurve.planning.loss_view import PROMISED, loss_view, marks_for
-from eigencurve.planning.subject import law_subject, zoo_subject
+from eigencurve.spectrum.source import law_source, zoo_source
 from eigencurve.theory.evaluators import BlockEvaluator
 from eigencurve.theory.optimal import search
 from eigencurve.theory.tuning import rescaled
 
 T = 2000
-ZOO, LAW = zoo_subject("resnet20_cifar10"), law_subject(1.2, 1e4, 1e-3)
+ZOO, LAW = zoo_source("resnet20_cifar10"), law_source(1.2, 1e4, 1e-3)
 
 
 def six_schedules(subject, lr, total_steps=T):

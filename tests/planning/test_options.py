@@ -11,8 +11,7 @@ from tests.spectrum.test_noise import noise
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
 from eigencurve.hessian import estimate_spectrum
-from eigencurve.planning.options import APPLIES, KINDS, kind_of, require_applicable
-from eigencurve.planning.snippets import snippet
+from eigencurve.planning.plan import APPLIES, KINDS, kind_of, require_applicable
 
 T = 60
 VALUES = {
@@ -102,7 +101,7 @@ def needed(source, name):
 
 def recorded(plan):
     """Everything that a plan says and generates."""
-    return plan.to_dict(), str(plan), snippet("torch", plan)
+    return plan.to_dict(), str(plan), plan.code()
 
 
 def test_every_option_has_a_value_here_and_a_row_in_the_table():

@@ -3,7 +3,7 @@ import pytest
 
 import eigencurve as ec
 from eigencurve.planning.spectra import compare_spectra, log_distance
-from eigencurve.planning.subject import bytes_subject
+from eigencurve.spectrum.source import bytes_source
 
 
 def test_a_comparison_of_spectra_is_that_of_their_groups():
@@ -11,7 +11,7 @@ def test_a_comparison_of_spectra_is_that_of_their_groups():
         "small.txt": b"-0.002 0.5\n0.001 20\n0.01 12\n0.2 6\n3.0 1.5\n",
         "positive.txt": b"0.001 20\n0.05 12\n0.7 6\n",
     }
-    subjects = {name: bytes_subject(content, ".txt", name, 1e-3) for name, content in files.items()}
+    subjects = {name: bytes_source(content, ".txt", name, 1e-3) for name, content in files.items()}
     compared = compare_spectra(subjects, 100)
     for name, subject in subjects.items():
         assert compared.shares[name].sum() == pytest.approx(1)

@@ -5,15 +5,15 @@ from scipy.integrate import trapezoid
 
 import eigencurve as ec
 from eigencurve.planning.spectrum_view import spectrum_view
-from eigencurve.planning.subject import Subject, law_subject, zoo_subject
+from eigencurve.spectrum.source import SpectrumSource, law_source, zoo_source
 from eigencurve.spectrum.zoo import zoo_spectrum
 
 NAME, DECAY = "resnet20_cifar10", 5e-4
-LAW = law_subject(1.2, 1e4, 1e-3)
+LAW = law_source(1.2, 1e4, 1e-3)
 
 
 def test_the_octaves_are_the_librarys():
-    view = spectrum_view(zoo_subject(NAME, DECAY))
+    view = spectrum_view(zoo_source(NAME, DECAY))
     raw, prepared = zoo_spectrum(NAME), ec.spectrum.prepare(zoo_spectrum(NAME), DECAY)
     groups = ec.spectrum.group(prepared)
     assert_allclose((view.positive + view.negative)[groups.index], groups.share, rtol=1e-9)
@@ -39,6 +39,6 @@ def test_the_density_is_a_share_per_octave():
 
 
 def test_two_eigenvalues_and_equal_ones():
-    assert spectrum_view(Subject("two", ec.Spectrum([1.0, 3.0], [1, 1]), 0.0)).lower.tolist() == [1.0, 2.0]
+    assert spectrum_view(SpectrumSource("two", ec.Spectrum([1.0, 3.0], [1, 1]), 0.0)).lower.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="kappa > 1"):
-        spectrum_view(Subject("equal", ec.Spectrum([1.0, 1.0], [1, 1]), 0.0))
+        spectrum_view(SpectrumSource("equal", ec.Spectrum([1.0, 1.0], [1, 1]), 0.0))

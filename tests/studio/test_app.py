@@ -8,8 +8,8 @@ from tests.studio.opened import UNMEASURED, losses, opened, plan_table, shown, t
 
 import eigencurve as ec
 from eigencurve.planning import subject
-from eigencurve.planning.doubts import length_doubt
-from eigencurve.planning.limits import rate_limit
+from eigencurve.planning.warnings import length_warning
+from eigencurve.planning.warnings import rate_limit
 from eigencurve.planning.plan_view import table_rows
 from eigencurve.studio import texts, view
 from eigencurve.studio.state import KINDS, Settings
@@ -51,7 +51,7 @@ def test_opens_with_the_verdict_and_a_moved_slider_changes_it(page):
 
 
 def test_every_rate_has_its_limit_and_every_chart_its_rate():
-    page, known = opened(), subject.zoo_subject("resnet20_cifar10")
+    page, known = opened(), subject.zoo_source("resnet20_cifar10")
     limit = rate_limit(known)
     assert f":material/warning: {limit.about(0.1)}." in shown(page)
     assert f":material/warning: Peak rate {limit.about(0.1)}." in shown(page)
@@ -71,15 +71,15 @@ def test_every_rate_has_its_limit_and_every_chart_its_rate():
 
 def test_an_unsettled_estimate_has_a_notice():
     name = "googlenet_cifar10_narrow16"
-    known = subject.zoo_subject(name)
+    known = subject.zoo_source(name)
     assert "has not settled (100 products" in known.measurement.warning
     assert known.measurement.warning in shown(opened(zoo=name))
-    assert not subject.zoo_subject("resnet20_cifar10").measurement.warning
+    assert not subject.zoo_source("resnet20_cifar10").measurement.warning
     assert "has not settled (" not in shown(opened())
 
 
 def test_a_run_too_short_to_decay_has_a_notice():
-    doubt = length_doubt(subject.law_subject(1.5, 1e6), 50)
+    doubt = length_warning(subject.law_source(1.5, 1e6), 50)
     assert "only falls to" in doubt
     law = {"source": "power_law", "alpha": "1.5", "kappa": "1e6", "epochs": "1"}
     assert doubt in shown(opened(**law))

@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from eigencurve.planning.from_runs import plan_from_view
 from numpy.testing import assert_allclose
 from selenium.webdriver.common.keys import Keys
 from tests.planning.logged import write_logs
@@ -16,8 +17,7 @@ from tests.studio.opened import UNMEASURED
 
 import eigencurve as ec
 from eigencurve.planning.forecasts import LogSettings, forecast_view, read_runs
-from eigencurve.planning.from_runs import plan_from_view
-from eigencurve.planning.limits import rate_limit
+from eigencurve.planning.warnings import rate_limit
 from eigencurve.studio import texts
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import Settings, to_params

@@ -5,8 +5,8 @@ from tests.studio.drawn import losses_of
 from tests.studio.opened import UNMEASURED, losses, opened, settings_of
 
 from eigencurve.planning import subject
-from eigencurve.planning.inputs import ASSUMED_NOISE
 from eigencurve.spectrum.files import SpectrumFile
+from eigencurve.spectrum.source import ASSUMED_NOISE
 from eigencurve.studio import texts
 from eigencurve.studio.controls import SLIDER_VALUES
 from eigencurve.studio.state import Settings, to_params

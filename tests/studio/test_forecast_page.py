@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from eigencurve.planning.from_runs import plan_from_view
+from eigencurve.planning.plan_view import table_rows
 from streamlit.testing.v1 import AppTest
 from tests.planning.logged import CONSTANT, COSINE, LR, RISE, STEPS, log_text
 from tests.studio.opened import losses, plan_table, shown, tables, with_verdict
 
 from eigencurve import linear, warmup
 from eigencurve.planning.forecasts import LogSettings, forecast_view
-from eigencurve.planning.from_runs import plan_from_view
-from eigencurve.planning.plan_view import table_rows
 from eigencurve.studio import texts
 from eigencurve.studio.logs import read_logs
 

@@ -1,13 +1,13 @@
 from dataclasses import replace
 
 import pytest
+from eigencurve.planning.plan_view import basis_rows, table_rows
 from streamlit.testing.v1 import AppTest
 from tests.studio import asked
 from tests.studio.opened import computing, plan_table, shown, tables
 
 import eigencurve as ec
-from eigencurve.planning.plan_view import basis_rows, table_rows
-from eigencurve.planning.subject import law_subject, zoo_subject
+from eigencurve.spectrum.source import law_source, zoo_source
 from eigencurve.studio.verdict import spectrum_plan
 
 SCRIPT = """
@@ -19,7 +19,7 @@ verdict(asked.ask, "torch", "test")
 
 @pytest.fixture(scope="module")
 def plan():
-    return ec.plan(law_subject(1.2, 1e3), total_steps=300, lr=30.0)
+    return ec.plan(law_source(1.2, 1e3), total_steps=300, lr=30.0)
 
 
 @pytest.fixture
@@ -82,10 +82,10 @@ def test_a_schedule_of_many_numbers_has_no_code(page, monkeypatch, plan):
 
 
 def test_the_plan_is_that_of_the_library():
-    subject = zoo_subject("vgg16_cifar10_narrow8")
+    subject = zoo_source("vgg16_cifar10_narrow8")
     found = spectrum_plan(subject, 200, 0.1, None, 0.0, False)
     assert found.to_dict() == ec.plan(subject, total_steps=200, lr=0.1).to_dict()
-    found = spectrum_plan(law_subject(1.2, 1e2), 60, 0.1, 3.0, 0.9, True)
-    law = law_subject(1.2, 1e2)
+    found = spectrum_plan(law_source(1.2, 1e2), 60, 0.1, 3.0, 0.9, True)
+    law = law_source(1.2, 1e2)
     expected = ec.plan(law, total_steps=60, lr=0.1, noise=3.0, momentum=0.9, nesterov=True)
     assert found.to_dict() == expected.to_dict()

@@ -9,10 +9,10 @@ from tests.studio.drawn import view_of
 
 import eigencurve as ec
 from eigencurve.figures.interactive import style_of
-from eigencurve.planning.inputs import ASSUMED_NOISE
+from eigencurve.planning.code import training_code
 from eigencurve.planning.labels import BEST, LABELS
-from eigencurve.planning.snippets import snippet
 from eigencurve.spectrum import prepare
+from eigencurve.spectrum.source import ASSUMED_NOISE
 from eigencurve.spectrum.zoo import zoo_spectrum
 from eigencurve.studio.source import Upload, subject_of
 from eigencurve.studio.state import KINDS, USUAL_KINDS, Settings
@@ -110,4 +110,6 @@ def test_a_spectrum_in_the_metric_of_adam_has_code_for_adam():
     recipe = recipe_of("cosine", settings, subject_of(settings, upload))
     training = recipe.training
     assert (training.optimizer, training.momentum, training.nesterov) == ("adamw", 0.9, False)
-    assert "torch.optim.AdamW(model.parameters(), lr=schedule.lr, weight_decay=0.0005)" in snippet("torch", recipe)
+    assert "torch.optim.AdamW(model.parameters(), lr=schedule.lr, weight_decay=0.0005)" in training_code(
+        "torch", recipe
+    )

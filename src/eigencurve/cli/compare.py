@@ -11,10 +11,13 @@ from eigencurve.cli import options
 from eigencurve.cli.output import read, show_json, warn
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
-from eigencurve.planning.comparison import compare_schedules, comparison_fields, settings_text
-from eigencurve.planning.doubts import doubts
-from eigencurve.planning.limits import rate_limit, require_meant
-from eigencurve.planning.recipe import load_schedule
+from eigencurve.planning.spectrum import compare_schedules
+from eigencurve.planning.warnings import spectrum_warnings
+from eigencurve.planning.warnings import rate_limit, require_plausible
+from eigencurve.planning.code import load_schedule
+from eigencurve.schedules.comparison import aligned
+from eigencurve.schedules.kinds import describe_settings
+from eigencurve.spectrum.source import input_fields, input_lines
 
 app = new_app()
 EXPLANATION = """\
@@ -55,18 +58,19 @@ def compare(
       eigencurve compare --power-law 1.5 --kappa 1e5 --steps 10000 --lr 0.01 --json
     """
     total, subject = length.total, source.required
-    own = {path.stem: load_schedule(path, read(path)).schedule for path in load or []}
-    inputs = noise.inputs(subject)
+    own = {path.stem: load_schedule(path, read(path)) for path in load or []}
+    subject = noise.added_to(subject)
     limit = rate_limit(subject, "sgd", momentum.momentum, momentum.nesterov)
-    require_meant("compare", "sgd", limit, lr=lr, max_lr=max_lr)
-    compared = compare_schedules(subject, total, inputs, momentum.momentum, momentum.nesterov, lr, max_lr, best, own)
-    warn(doubts(subject, optimizer="sgd"))
+    require_plausible("compare", "sgd", limit, lr=lr, max_lr=max_lr)
+    compared = compare_schedules(subject, total, momentum.momentum, momentum.nesterov, lr, max_lr, best, own)
+    warn(spectrum_warnings(subject, optimizer="sgd"))
     if as_json:
-        show_json({"stable_lr": limit.rate, **comparison_fields(compared, inputs)})
+        show_json({"stable_lr": limit.rate, **input_fields(subject), "total_steps": total, **compared.to_dict()})
         return
     rates = "each at its best rate" if lr is None else f"all at peak rate {lr:g}"
-    typer.echo("\n".join([f"{subject.heading}, {rates}", *inputs.lines]))
+    typer.echo("\n".join([f"{subject.heading}, {rates}", *input_lines(subject)]))
     typer.echo(options.rates_line(limit, max_lr if lr is None else lr, momentum))
     typer.echo(str(compared))
-    typer.echo(settings_text(compared))
+    settings = {row.label: describe_settings(row.schedule) for row in compared.rows}
+    typer.echo("\n".join(aligned({"schedule": list(settings), "settings": list(settings.values())})))
     typer.echo(EXPLANATION if momentum.momentum else f"{EXPLANATION} {GAP}")

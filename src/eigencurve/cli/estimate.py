@@ -16,12 +16,11 @@ from eigencurve.cli.output import require_writable, show_json, warn, write
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import load_problem, require_problem
 from eigencurve.cli.spectrum import noise_facts, start_facts
-from eigencurve.planning.doubts import doubts
-from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
-from eigencurve.planning.subject import USUAL_DECAY, Subject
-from eigencurve.planning.training import OPTIMIZERS
+from eigencurve.planning.result import OPTIMIZERS
+from eigencurve.planning.warnings import RateLimit, rate_limit, require_plausible, spectrum_warnings
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
+from eigencurve.spectrum.source import USUAL_DECAY, SpectrumSource
 from eigencurve.spectrum.spectrum import prepare
 from eigencurve.theory.stability import StabilityReport, largest_stable_rate, stability_report
 
@@ -133,12 +132,12 @@ def estimate(
     from eigencurve.hessian import GaussNewtonOperator, HessianOperator, keep_freed_memory
     from eigencurve.hessian.settings import EstimateSettings
     from eigencurve.hessian.state_files import load_start_state
-    from eigencurve.planning.from_operator import decay_of
+    from eigencurve.planning.spectrum import decay_of
 
     require_problem(problem)
     _require_options(noise, batch_size, start_state, output)
     rate = None if lr is None else _check.positive("estimate", "lr", lr)
-    require_meant("estimate", optimizer if optimizer in OPTIMIZERS else None, lr=rate)
+    require_plausible("estimate", optimizer if optimizer in OPTIMIZERS else None, lr=rate)
     total = TYPICAL_STEPS if steps is None else _check.whole("estimate", "steps", steps, minimum=1)
     budget = None if memory_budget is None else size_of(memory_budget)
     require_writable([output], SUFFIXES, force)
@@ -161,7 +160,7 @@ def estimate(
         show_json({"output": str(output), "dim": operator.dim, **summary.fields()})
     else:
         typer.echo(f"{operator.dim:,} parameters, {plain.num_examples:,} examples\n{summary}")
-    warn(doubts(_subject(found.spectrum), steps))
+    warn(spectrum_warnings(_subject(found.spectrum), steps))
     if not as_json:
         more = num_probes == 1 and checkpoint is not None
         used = None if stability is None else stability.lr
@@ -183,8 +182,8 @@ def _plan(output: Path, total: int, lr: float | None) -> str:
     return f"eigencurve plan {shlex.quote(str(output))} --steps {total}" + ("" if lr is None else f" --lr {lr:g}")
 
 
-def _subject(found: SpectrumEstimate) -> Subject:
-    return Subject("measured", found.spectrum, found.weight_decay, found)
+def _subject(found: SpectrumEstimate) -> SpectrumSource:
+    return SpectrumSource("measured", found.spectrum, found.weight_decay, found)
 
 
 def _limit(found: SpectrumEstimate, metric: Any) -> RateLimit:

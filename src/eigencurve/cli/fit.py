@@ -21,10 +21,10 @@ from eigencurve.planning.forecasts import (
     forecast_fields,
     forecast_view,
     next_run_line,
+    plan_from_view,
     read_runs,
     run_line,
 )
-from eigencurve.planning.from_runs import plan_from_view
 
 app = new_app()
 # Options for the arguments of load_run whose names differ.
@@ -86,7 +86,7 @@ def fit(
     search = best or bool(files) or report is not None
     view = forecast_view(loaded.runs, total, max_lr, search)
     contents = [] if view.best is None else files.contents(view.best.schedule)
-    page = _page(view, loaded) if report is not None else ""
+    page = "" if report is None else plan_from_view(view, loaded.warnings).to_html(command_line())
     warn(loaded.warnings)
     if as_json:
         show_json(forecast_fields(view, loaded.warnings))
@@ -120,12 +120,6 @@ def _require_warmup(logs: list[Path], settings: LogSettings, names: list[str], l
     if all(run.schedule == other.schedule for run, other in zip(loaded.runs, shown, strict=True)):
         remedy = "It only applies to logs that begin after their warmup."
         raise ValueError(f"--warmup must be left out: these logs show their own warmup. {remedy}")
-
-
-def _page(view: ForecastView, loaded: LoadedRuns) -> str:
-    from eigencurve.report.forecast import forecast_page  # imports matplotlib, which only the report needs
-
-    return forecast_page(view, plan_from_view(view), loaded.warnings, command_line())
 
 
 def _lines(view: ForecastView) -> list[str]:

@@ -8,9 +8,10 @@ from eigencurve.cli import options
 from eigencurve.cli.output import ScheduleFiles, show_json, warn, write_all
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
-from eigencurve.planning.doubts import doubts
-from eigencurve.planning.inputs import quadratic_of
-from eigencurve.planning.limits import rate_limit, require_meant
+from eigencurve.planning.warnings import spectrum_warnings
+from eigencurve.planning.spectrum import quadratic_of
+from eigencurve.spectrum.source import input_fields, input_lines
+from eigencurve.planning.warnings import rate_limit, require_plausible
 
 app = new_app()
 
@@ -40,22 +41,22 @@ def optimal(
       eigencurve optimal --power-law 1.5 --kappa 1e4 --steps 1000 --momentum 0.9
     """
     total, subject = length.total, source.required
-    inputs = noise.inputs(subject)
-    problem = quadratic_of(subject, inputs, momentum.momentum, momentum.nesterov)
+    subject = noise.added_to(subject)
+    problem = quadratic_of(subject, momentum.momentum, momentum.nesterov)
     stable = rate_limit(subject, "sgd", momentum.momentum, momentum.nesterov)
-    require_meant("optimal", "sgd", stable, max_lr=max_lr)
+    require_plausible("optimal", "sgd", stable, max_lr=max_lr)
     limit = stable.rate if max_lr is None else max_lr
     files.check()
     best = problem.search_best(total, limit)
-    warn(doubts(subject, optimizer="sgd"))
+    warn(spectrum_warnings(subject, optimizer="sgd"))
     contents = files.contents(best.schedule)
     if as_json:
-        inputs_used = {**inputs.fields(), "total_steps": total, "max_lr": limit, "stable_lr": stable.rate}
+        inputs_used = {**input_fields(subject), "total_steps": total, "max_lr": limit, "stable_lr": stable.rate}
         outcome = {name: getattr(best, name) for name in ("loss", "lower_bound", "start", "status")}
         show_json({**inputs_used, **outcome, "schedule": best.schedule.to_dict()})
     else:
         typer.echo(f"{subject.heading}, rates up to {limit:.4g}")
-        typer.echo("\n".join(inputs.lines))
+        typer.echo("\n".join(input_lines(subject)))
         typer.echo(options.rates_line(stable, max_lr, momentum))
         typer.echo(f"  expected loss   {best.loss:.4g}  per parameter, after {total:,} steps")
         if best.lower_bound is None:

@@ -15,10 +15,10 @@ import typer
 
 from eigencurve import _check
 from eigencurve.cli.shell import options_of
-from eigencurve.planning.inputs import ASSUMED_NOISE
-from eigencurve.planning.limits import RateLimit
-from eigencurve.planning.snippets import FRAMEWORKS
-from eigencurve.planning.training import OPTIMIZERS
+from eigencurve.spectrum.source import ASSUMED_NOISE
+from eigencurve.planning.warnings import RateLimit
+from eigencurve.planning.code import FRAMEWORKS
+from eigencurve.planning.result import OPTIMIZERS
 from eigencurve.schedules import units
 from eigencurve.schedules.kinds import FACTORIES
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES

@@ -14,11 +14,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from eigencurve._files import write_atomically
+from eigencurve._files import json_bytes, write_atomically
 from eigencurve.cli.options import Force
-from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes, json_bytes
+from eigencurve.figures import FIGURE_SUFFIXES
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.kinds import csv_bytes
 
+SCHEDULE_SUFFIXES = (".json", ".csv", *FIGURE_SUFFIXES)
 # A table in a pipe is as wide as its content; nothing is cut off.
 PIPE_WIDTH = 10_000
 # Files with their contents, which exist before the first file is written.

@@ -15,10 +15,10 @@ from eigencurve.cli.output import ScheduleFiles, require_writable, show_json, wa
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import load_problem, require_problem, subject_of
 from eigencurve.planning.forecasts import LogSettings
-from eigencurve.planning.options import APPLIES, KINDS, kind_of
+from eigencurve.planning.plan import APPLIES, KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
-from eigencurve.planning.snippets import FRAMEWORKS, snippet
-from eigencurve.planning.subject import Subject, file_subject
+from eigencurve.planning.code import FRAMEWORKS
+from eigencurve.spectrum.source import SpectrumSource, file_source
 
 app = new_app()
 # The options of the command that are not those of the function.
@@ -124,7 +124,7 @@ def plan(
     if as_json:
         show_json(answer.to_dict())
     elif code is not None:
-        typer.echo(snippet(code, answer), nl=False)
+        typer.echo(answer.code(code), nl=False)
     else:
         typer.echo(f"{answer}\n\n{answer.schedule.preview()}")
     write_all(contents)
@@ -153,12 +153,12 @@ def _measured(
     checkpoint: Path | None,
     batch_size: int | None,
     with_noise: bool,
-) -> Subject:
+) -> SpectrumSource:
     """Measure the model of MODULE:FUNCTION, save its spectrum, and return it."""
     from eigencurve.cli.measuring import measure  # imports PyTorch
     from eigencurve.hessian import HessianOperator, keep_freed_memory
     from eigencurve.hessian.settings import EstimateSettings
-    from eigencurve.planning.from_operator import decay_of
+    from eigencurve.planning.spectrum import decay_of
 
     keep_freed_memory()
     model, loss_fn, batches = load_problem(word)
@@ -170,5 +170,5 @@ def _measured(
     settings = EstimateSettings(num_products, weight_decay=decay, total_steps=total, checkpoint=checkpoint)
     found = measure(operator, settings, size if with_noise else None)
     write(file, found.content(file.suffix.lower()))
-    subject = file_subject(file, weight_decay)
+    subject = file_source(file, weight_decay)
     return subject if weight_decay is not None else replace(subject, decay_source="assumed")

@@ -13,14 +13,14 @@ from eigencurve.cli import options
 from eigencurve.cli.output import read, require_writable, schedule_content, show_json, warn, write_all
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions
-from eigencurve.planning.doubts import doubts
-from eigencurve.planning.exports import SCHEDULE_SUFFIXES, csv_bytes
-from eigencurve.planning.from_spectrum import training_for
-from eigencurve.planning.limits import RateLimit, rate_limit, require_meant
-from eigencurve.planning.recipe import Recipe, load_schedule
-from eigencurve.planning.snippets import snippet
-from eigencurve.planning.subject import Subject
-from eigencurve.planning.training import OPTIMIZERS, Training, training_of
+from eigencurve.planning.warnings import spectrum_warnings
+from eigencurve.cli.output import SCHEDULE_SUFFIXES
+from eigencurve.schedules.kinds import csv_bytes
+from eigencurve.planning.spectrum import training_for
+from eigencurve.planning.warnings import RateLimit, rate_limit, require_plausible
+from eigencurve.planning.code import ScheduleCode, load_schedule, training_code
+from eigencurve.spectrum.source import SpectrumSource
+from eigencurve.planning.result import OPTIMIZERS, Training, training_of
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
@@ -137,7 +137,7 @@ def schedule(
         training = training_of(optimizer, momentum, nesterov, source.weight_decay)
         if momentum and not training.is_adam:
             sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
-        made: Any = replace(load_schedule(load, read(load)), training=training)
+        made = ScheduleCode.from_file(load, load_schedule(load, read(load)), training)
     else:
         total, name = length.total, kind.replace("-", "_")
         subject = source.required if name == "eigencurve" else source.optional
@@ -148,11 +148,11 @@ def schedule(
             heading = f"{subject.heading}\n" if subject.negative_text else ""
             rates = heading + (limit.about(lr) if lr is not None else _half_rate_line(limit))
             judged = total if name == "eigencurve" and min_lr is None else None
-            sentences = [*doubts(subject, judged, optimizer)]
-        require_meant("schedule", training.optimizer, limit, lr=lr)
+            sentences = [*spectrum_warnings(subject, judged, optimizer)]
+        require_plausible("schedule", training.optimizer, limit, lr=lr)
         rise = options.steps_or_share(warmup, "warmup", total)
-        made = Recipe(name, total, _rate_or_half(lr, limit), subject, rise, own, training, warmup_shape)
-    program = snippet(code or "torch", made)
+        made = ScheduleCode.of_kind(name, total, _rate_or_half(lr, limit), training, subject, rise, own, warmup_shape)
+    program = training_code(code or "torch", made)
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
     warn(sentences)
     contents = [(path, _content(made.schedule, path, program)) for path in files]
@@ -219,7 +219,7 @@ def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str
 
 
 def _training(
-    subject: Subject | None, optimizer: str | None, momentum: float | None, nesterov: bool, decay: float | None
+    subject: SpectrumSource | None, optimizer: str | None, momentum: float | None, nesterov: bool, decay: float | None
 ) -> tuple[Training, RateLimit | None]:
     """The optimizer of the run, and the largest stable rate if there is a spectrum."""
     if subject is None:

@@ -13,8 +13,7 @@ import typer
 
 from eigencurve import _check
 from eigencurve.cli import options
-from eigencurve.planning.inputs import Inputs, inputs_of
-from eigencurve.planning.subject import Subject, bytes_subject, file_subject, law_subject, zoo_subject
+from eigencurve.spectrum.source import SpectrumSource, bytes_source, file_source, law_source, with_inputs, zoo_source
 from eigencurve.spectrum.zoo import ZOO
 
 STANDARD_INPUT = "standard input"
@@ -33,7 +32,7 @@ class SpectrumOptions:
     weight_decay: options.WeightDecay = None
 
     @property
-    def optional(self) -> Subject | None:
+    def optional(self) -> SpectrumSource | None:
         """The spectrum, or None if there is none."""
         if self.power_law is None:
             if self.kappa is not None:
@@ -43,10 +42,10 @@ class SpectrumOptions:
             raise ValueError("Pass either a spectrum or --power-law, not both.")
         if self.kappa is None:
             raise ValueError("--power-law needs --kappa, the condition number; 1e5 is typical.")
-        return law_subject(self.power_law, self.kappa, self.weight_decay)
+        return law_source(self.power_law, self.kappa, self.weight_decay)
 
     @property
-    def required(self) -> Subject:
+    def required(self) -> SpectrumSource:
         """The spectrum. Raises if there is none."""
         subject = self.optional
         if subject is None:
@@ -65,24 +64,24 @@ class NoiseOptions:
     ] = None
     initial_error: options.InitialError = None
 
-    def inputs(self, subject: Subject) -> Inputs:
-        """The noise and the start for a spectrum."""
-        return inputs_of(subject, self.noise, self.initial_error, self.batch_size)
+    def added_to(self, source: SpectrumSource) -> SpectrumSource:
+        """``source`` with this noise and this start."""
+        return with_inputs(source, self.noise, self.initial_error, self.batch_size)
 
 
-def subject_of(word: str, weight_decay: float | None = None) -> Subject:
+def subject_of(word: str, weight_decay: float | None = None) -> SpectrumSource:
     """The spectrum named by ``word``: a file, a name of the zoo, or ``-`` for standard input."""
     if word == "-":
         content = sys.stdin.buffer.read()
         suffix = ".npz" if content[:2] == b"PK" else ".json" if content.lstrip()[:1] == b"{" else ".txt"
-        return bytes_subject(content, suffix, STANDARD_INPUT, weight_decay)
+        return bytes_source(content, suffix, STANDARD_INPUT, weight_decay)
     path = Path(word)
     if word in ZOO and not path.exists():
-        return zoo_subject(word, weight_decay)
+        return zoo_source(word, weight_decay)
     if not path.suffix and not path.exists():
         near = _check.suggestion(word, tuple(ZOO)) or "'eigencurve zoo' lists the names."
         raise ValueError(f"{word!r} is neither a file nor a spectrum of the zoo. {near}")
-    return file_subject(path, weight_decay)
+    return file_source(path, weight_decay)
 
 
 def load_problem(word: str) -> tuple[Any, Any, Any]:

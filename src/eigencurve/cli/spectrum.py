@@ -12,11 +12,11 @@ from eigencurve.cli import options
 from eigencurve.cli.output import require_writable, show_json, show_table, warn, write
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions, subject_of
-from eigencurve.planning.doubts import doubts, exponent_doubt
-from eigencurve.planning.exports import FIGURE_SUFFIXES
-from eigencurve.planning.limits import rate_limit
+from eigencurve.planning.warnings import spectrum_warnings, exponent_warning
+from eigencurve.figures import FIGURE_SUFFIXES
+from eigencurve.planning.warnings import rate_limit
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
-from eigencurve.planning.subject import Subject
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
@@ -128,7 +128,7 @@ def compare(
         _show_comparison(compared)
 
 
-def show_subject(subject: Subject, as_json: bool) -> None:
+def show_subject(subject: SpectrumSource, as_json: bool) -> None:
     """Print a description of a spectrum."""
     if as_json:
         show_json(_facts(subject))
@@ -145,11 +145,11 @@ def show_subject(subject: Subject, as_json: bool) -> None:
     for title, known in (("gradient noise", subject.noise), ("start", subject.start)):
         if known is not None:
             typer.echo(f"{title}: {known}")
-    exponent = "" if isinstance(subject.raw, PowerLaw) else exponent_doubt(subject)
-    warn([*doubts(subject), exponent] if exponent else doubts(subject))
+    exponent = "" if isinstance(subject.raw, PowerLaw) else exponent_warning(subject)
+    warn([*spectrum_warnings(subject), exponent] if exponent else spectrum_warnings(subject))
 
 
-def convert_subject(subject: Subject, output: Path) -> None:
+def convert_subject(subject: SpectrumSource, output: Path) -> None:
     """Write a spectrum in the format of the file's ending."""
     if isinstance(subject.raw, PowerLaw):
         raise TypeError("a power law has no eigenvalues to write.")
@@ -160,7 +160,7 @@ def convert_subject(subject: Subject, output: Path) -> None:
     write(output, spectrum_bytes(subject.raw, suffix, *(() if suffix == ".txt" else known)))
 
 
-def _facts(subject: Subject) -> dict[str, Any]:
+def _facts(subject: SpectrumSource) -> dict[str, Any]:
     described = describe_spectrum(subject.spectrum, subject.fraction_negative)
     octaves, errors = described.octaves, subject.octaves
     known = subject.measurement

@@ -8,8 +8,8 @@ from eigencurve.cli import options
 from eigencurve.cli.output import require_writable, show_json, show_table
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.spectrum import convert_subject, show_subject
-from eigencurve.planning.subject import zoo_subject
 from eigencurve.spectrum.files import SUFFIXES
+from eigencurve.spectrum.source import zoo_source
 from eigencurve.spectrum.zoo import ZOO, ZooSummary, zoo_summary
 
 COLUMNS = ("name", "parameters", "products", "error along one probe", "across probes", "sigma^2 (batch)", "gamma")
@@ -69,7 +69,7 @@ def show(name: options.ZooName, as_json: options.AsJson = False) -> None:
     Example:
       eigencurve zoo show resnet20_cifar10
     """
-    show_subject(zoo_subject(name), as_json)
+    show_subject(zoo_source(name), as_json)
 
 
 @app.command()
@@ -85,7 +85,7 @@ def export(
       eigencurve zoo export resnet20_cifar10 spectrum.npz
     """
     require_writable([output], SUFFIXES, force)
-    convert_subject(zoo_subject(name), output)
+    convert_subject(zoo_source(name), output)
 
 
 def _row(summary: ZooSummary) -> list[str]:

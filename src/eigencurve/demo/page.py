@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eigencurve._html import Section, code_block, figure, page, paragraph
 from eigencurve.adapters.range_test import RangeTest
 from eigencurve.demo.race import Racer, Tuned, mean_and_error, race_table, tuning_table
 from eigencurve.figures.canvas import Figure
 from eigencurve.figures.curves import curves_panel
+from eigencurve.figures.inline import inline_svg
 from eigencurve.figures.race import race_figure
 from eigencurve.figures.schedules import rates_figure
 from eigencurve.figures.spectra import octave_panel
 from eigencurve.hessian.estimate import SpectrumEstimate
-from eigencurve.planning.answer import Plan
-from eigencurve.planning.subject import Subject
-from eigencurve.report.page import Section, code_block, figure, page, paragraph
-from eigencurve.report.svg import inline_svg
+from eigencurve.planning.result import Plan
 from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.start import StartEstimate
 
 SMOOTHED_OVER = 15
@@ -88,13 +88,13 @@ def demo_page(
         "Recommended schedule": str(answer.schedule.describe()),
     }
     summary = [f"{heading}:\n\n{text}" for heading, text in result.items()]
-    html = _html(_drawn(measured, racers, answer.name), result, sentences, details)
+    html = _html(_drawn(measured, racers, answer.label), result, sentences, details)
     return DemoPage("\n\n".join([*summary, *sentences]), html, _values(answer, racers))
 
 
 def _drawn(measured: Measured, racers: Sequence[Racer], chosen: str) -> dict[str, tuple[Figure, str]]:
     estimate = measured.spectrum
-    subject = Subject("the small network", estimate.spectrum, estimate.weight_decay, estimate.measurement())
+    subject = SpectrumSource("the small network", estimate.spectrum, estimate.weight_decay, estimate.measurement())
     lines = [racer for racer in racers if racer.name != chosen]  # the recommendation has the same shape
     names, others = (", ".join(racer.name for racer in some) for some in (racers, lines))
     losses = {racer.name: (*mean_and_error(racer.losses), racer.predicted) for racer in racers}
@@ -127,7 +127,7 @@ def _html(
     sections = [
         Section("Result", [*tables, *map(paragraph, sentences)]), Section("Figures", pictures), Section("Details", more)
     ]  # fmt: skip
-    return page(TITLE, [paragraph(INTRO)], sections).encode()
+    return page(TITLE, sections, INTRO).encode()
 
 
 def _values(answer: Plan, racers: Sequence[Racer]) -> dict[str, object]:

@@ -37,7 +37,7 @@ from eigencurve.demo.training import (
     train,
 )
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum, estimate_start
-from eigencurve.planning.answer import Plan
+from eigencurve.planning.result import Plan
 from eigencurve.schedules.base import Schedule
 from eigencurve.theory.recursion import DivergenceError
 
@@ -109,13 +109,13 @@ def _race(data: Digits, measured: Measured, model: Model, answer: Plan, progress
         schedules = {RECOMMENDATION: answer.schedule, **{name: found.schedule for name, found in tuned.items()}}
         predicted = {name: model.loss(schedule) for name, schedule in schedules.items()}
         racers = race(data, schedules, predicted, seeds[NUM_TUNED:], after_step)
-    rate = nearest_rate(RATES, answer.rates.best)
+    rate = nearest_rate(RATES, answer.lr)
     same_rate = {name: model.loss(at_rate(shape, rate)) for name, shape in shapes.items()}
     sentences = [
         outcome_sentence(racers),
         prediction_sentence(racers),
-        same_rate_sentence(answer.name, tuned, rate, same_rate),
-        rate_sentence(answer.name, tuned[answer.name], answer.rates.best, model.quadratic.stable_rate),
+        same_rate_sentence(answer.label, tuned, rate, same_rate),
+        rate_sentence(answer.label, tuned[answer.label], answer.lr, model.quadratic.stable_rate),
     ]
     return demo_page(measured, answer, tuned, racers, sentences)
 
@@ -152,7 +152,7 @@ def contestants(answer: Plan) -> dict[str, Schedule]:
     """The schedules of the plan and two older ones, all at the same peak rate."""
     lr = EARLIER_LR
     return {
-        **{row.name: at_rate(row.schedule, lr) for row in answer.table},
+        **{row.label: at_rate(row.schedule, lr) for row in answer.table.rows},
         "step decay": ec.step_decay(TOTAL_STEPS, lr),
         "inverse time": ec.inverse_time(TOTAL_STEPS, lr, lr / 100),
     }

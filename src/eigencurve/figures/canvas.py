@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eigencurve import _check
-from eigencurve.planning.exports import FIGURE_SUFFIXES
+from eigencurve.figures import FIGURE_SUFFIXES
 
 try:
     import matplotlib as mpl

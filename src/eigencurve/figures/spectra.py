@@ -9,13 +9,13 @@ import numpy as np
 from eigencurve import _check
 from eigencurve.figures.canvas import PANEL, Figure
 from eigencurve.figures.style import COLOURS, style
-from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.groups import group
 from eigencurve.spectrum.power_law import PowerLaw, fitted_law
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.spectrum import Spectrum
 
 
-def octave_figure(subject: Subject, title: str = "") -> Figure:
+def octave_figure(subject: SpectrumSource, title: str = "") -> Figure:
     """Draw a spectrum by octaves with error bars and power law; negative eigenvalues get a panel of their own."""
     apart = subject.fraction_negative > 0
     figure = Figure(figsize=(11, 4.5) if apart else (7, 4.5), layout="constrained")
@@ -27,21 +27,21 @@ def octave_figure(subject: Subject, title: str = "") -> Figure:
     return figure
 
 
-def octave_panel(subject: Subject) -> Figure:
+def octave_panel(subject: SpectrumSource) -> Figure:
     """Draw the octaves in one panel."""
     figure = Figure(figsize=PANEL, layout="constrained")
     draw_octaves(figure.subplots(), subject)
     return figure
 
 
-def negative_panel(subject: Subject) -> Figure:
+def negative_panel(subject: SpectrumSource) -> Figure:
     """Draw the negative eigenvalues in one panel."""
     figure = Figure(figsize=PANEL, layout="constrained")
     draw_negative(figure.subplots(), subject)
     return figure
 
 
-def draw_octaves(axes: Any, subject: Subject) -> None:
+def draw_octaves(axes: Any, subject: SpectrumSource) -> None:
     """Draw the share of each octave of |λ| + weight decay, the power law, and error bars and Lanczos nodes if known."""
     _bars(axes, subject.prepared, "share of the octave")
     measured = subject.octaves
@@ -62,7 +62,7 @@ def draw_octaves(axes: Any, subject: Subject) -> None:
     _log_axes(axes, "|eigenvalue| + weight decay" if subject.weight_decay else "eigenvalue")
 
 
-def draw_negative(axes: Any, subject: Subject) -> None:
+def draw_negative(axes: Any, subject: SpectrumSource) -> None:
     """Draw the share of negative eigenvalues in each octave of |λ| + weight decay."""
     raw = subject.raw
     if isinstance(raw, PowerLaw) or not (raw.eigenvalues < 0).any():
@@ -74,7 +74,7 @@ def draw_negative(axes: Any, subject: Subject) -> None:
     _log_axes(axes, "|eigenvalue| + weight decay")
 
 
-def _draw_law(axes: Any, subject: Subject) -> None:
+def _draw_law(axes: Any, subject: SpectrumSource) -> None:
     if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
         return
     law = fitted_law(subject.prepared)

@@ -22,6 +22,8 @@ from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast, Prediction
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
+from eigencurve.planning.logs import plan_from_logs
+from eigencurve.planning.result import Plan
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.comparison import ComparisonTable, percent
 from eigencurve.schedules.compose import after_warmup
@@ -154,6 +156,18 @@ def forecast_view(
         schedules[BEST_FOUND] = found.schedule
     table, advice = fitted.compare(schedules), fitted.next_run(steps)
     return ForecastView(tuple(runs), fitted, steps, peak, rise, table, found, advice)
+
+
+def plan_from_view(view: ForecastView, warnings: Sequence[str] = ()) -> Plan:
+    """The plan from the logs of a view, for its length and, if it is not the highest logged one, its peak rate.
+
+    Args:
+        view: Forecast.
+        warnings: Warnings about the logs, to come first.
+    """
+    lr = None if view.peak_lr == view.forecast.fitted.logged.highest_peak else view.peak_lr
+    plan = plan_from_logs(view.forecast, view.total_steps, lr=lr)
+    return dataclasses.replace(plan, warnings=(*warnings, *plan.warnings))
 
 
 def with_schedule(view: ForecastView, name: str, schedule: Schedule) -> ForecastView:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eigencurve.planning.subject import Subject
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.spectrum.groups import group, octave_index
+from eigencurve.spectrum.source import SpectrumSource
 
 # A schedule with more intervals than this is summed up by octaves.
 MOST_INTERVALS = 32
@@ -35,7 +35,7 @@ class Interval:
     last_lr: float
 
 
-def intervals_of(curve: Eigencurve, subject: Subject, beta: float) -> tuple[Interval, ...]:
+def intervals_of(curve: Eigencurve, subject: SpectrumSource, beta: float) -> tuple[Interval, ...]:
     """List the intervals of ``curve`` with their groups of eigenvalues; if there are too many, by octaves.
 
     Within an interval the denominator grows by λ/L per step, where λ is the lower edge of its group. The slope

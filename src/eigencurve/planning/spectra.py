@@ -10,10 +10,10 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array
-from eigencurve.planning.subject import Subject
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import curve_of
 from eigencurve.spectrum.groups import extra_term, octave_index
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.spectrum import Spectrum
 
 
@@ -39,7 +39,7 @@ class SpectrumComparison:
     total_steps: int
 
 
-def compare_spectra(subjects: Mapping[str, Subject], total_steps: int) -> SpectrumComparison:
+def compare_spectra(subjects: Mapping[str, SpectrumSource], total_steps: int) -> SpectrumComparison:
     """Compare spectra by their octaves and by the schedules built from them.
 
     Args:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve._arrays import Array
-from eigencurve.planning.subject import Subject
 from eigencurve.spectrum.groups import extra_term, group, log_density, octave_index
 from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.spectrum import Spectrum
 
 
@@ -48,7 +48,7 @@ class SpectrumView:
         return self.L / self.mu
 
 
-def spectrum_view(subject: Subject) -> SpectrumView:
+def spectrum_view(subject: SpectrumSource) -> SpectrumView:
     """Compute what a figure of the subject's spectrum shows."""
     spectrum = subject.spectrum
     lower, positive, negative = _octave_shares(subject)
@@ -68,7 +68,7 @@ def spectrum_view(subject: Subject) -> SpectrumView:
     )
 
 
-def _octave_shares(subject: Subject) -> tuple[Array, Array, Array]:
+def _octave_shares(subject: SpectrumSource) -> tuple[Array, Array, Array]:
     """Lower edges of the octaves from μ to L, and the share of positive and of negative eigenvalues in each."""
     spectrum = subject.spectrum
     num = 1 + int(octave_index(spectrum.L, spectrum.mu))

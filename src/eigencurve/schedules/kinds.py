@@ -223,3 +223,14 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def csv_bytes(schedule: Schedule) -> bytes:
+    r"""Encode a schedule as CSV: the header ``step,lr``, then one exact rate per step.
+
+    >>> from eigencurve.schedules.decays import linear
+    >>> csv_bytes(linear(2, lr=1.0))
+    b'step,lr\n0,1.0\n1,0.5\n'
+    """
+    rows = [f"{step},{rate!r}" for step, rate in enumerate(schedule.values().tolist())]
+    return ("\n".join(["step,lr", *rows]) + "\n").encode()

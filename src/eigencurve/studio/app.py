@@ -9,18 +9,21 @@ from pathlib import Path
 import streamlit as st
 
 from eigencurve.figures.interactive import losses_chart, rates_chart, spectrum_chart
-from eigencurve.planning.answer import Plan
-from eigencurve.planning.doubts import length_doubt, metric_doubt, negative_doubt, settling_doubt
-from eigencurve.planning.inputs import inputs_of
+from eigencurve.planning.code import ScheduleCode, training_code
 from eigencurve.planning.intervals import Interval
 from eigencurve.planning.labels import BEST, LABELS
-from eigencurve.planning.limits import RateLimit, rate_limit
 from eigencurve.planning.loss_view import LossRow, LossView, loss_view
-from eigencurve.planning.plan_view import rate_line
-from eigencurve.planning.recipe import SavedSchedule
-from eigencurve.planning.snippets import snippet
+from eigencurve.planning.result import Plan
 from eigencurve.planning.spectrum_view import SpectrumView, spectrum_view
-from eigencurve.planning.subject import Subject
+from eigencurve.planning.warnings import (
+    RateLimit,
+    length_warning,
+    metric_warning,
+    negative_warning,
+    rate_limit,
+    settling_warning,
+)
+from eigencurve.spectrum.source import SpectrumSource, input_lines, with_inputs
 from eigencurve.studio import texts
 from eigencurve.studio.background import Answers, best_schedule
 from eigencurve.studio.controls import axis_control, controls, framework_control, read_address, unchanged
@@ -72,7 +75,7 @@ def schedules_page() -> None:
         st.error(texts.plain(str(error)))
 
 
-def _page(settings: Settings, subject: Subject, limit: RateLimit) -> None:
+def _page(settings: Settings, subject: SpectrumSource, limit: RateLimit) -> None:
     """Draw each part as soon as it is computed, so the browser renders it while the next one is computed."""
     run = (subject, settings.total_steps, settings.lr, settings.noise, settings.momentum, settings.nesterov)
     verdict(partial(_plans().ask, *run), settings.framework, "spectrum")
@@ -84,11 +87,11 @@ def _page(settings: Settings, subject: Subject, limit: RateLimit) -> None:
     curves = curves_view(settings, subject, best)
     _rates(curves, settings, limit)
     if "eigencurve" in settings.schedules and settings.min_lr is None:
-        _warn(length_doubt(subject, settings.total_steps))
+        _warn(length_warning(subject, settings.total_steps))
     plain = rate_limit(subject, "sgd", settings.momentum, settings.nesterov)
     _losses(loss_view(*question, curves.compared, settings.scale), settings, plain)
-    _warn(metric_doubt(subject, "sgd"))
-    for line in inputs_of(subject, settings.noise).lines:
+    _warn(metric_warning(subject, "sgd"))
+    for line in input_lines(with_inputs(subject, settings.noise)):
         st.caption(line)
     if settings.best and best is None:
         _wait(*question)
@@ -107,7 +110,7 @@ def _searches() -> Answers[[NoisyQuadratic, float, int], Search]:
 
 
 @st.cache_resource
-def _plans() -> Answers[[Subject, int, float, float | None, float, bool], Plan]:
+def _plans() -> Answers[[SpectrumSource, int, float, float | None, float, bool], Plan]:
     return Answers(spectrum_plan)
 
 
@@ -135,7 +138,7 @@ def _facts(spectrum: SpectrumView, settings: Settings) -> None:
             st.metric(label, value, help=explanation, width="content")
 
 
-def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
+def _spectrum(spectrum: SpectrumView, subject: SpectrumSource) -> None:
     st.header("Curvature of the loss", anchor=False)
     show_chart(spectrum_chart(spectrum), "spectrum")
     of = "" if spectrum.dim is None else f" of {spectrum.dim:,} parameters"
@@ -143,13 +146,13 @@ def _spectrum(spectrum: SpectrumView, subject: Subject) -> None:
     st.caption(
         f"{texts.SPECTRUM} This spectrum: {what}, from {spectrum.mu:.3g} to {spectrum.L:.4g}{subject.negative_text}."
     )
-    _warn(settling_doubt(subject))
-    _warn(negative_doubt(subject))
+    _warn(settling_warning(subject))
+    _warn(negative_warning(subject))
 
 
 def _rates(view: CurvesView, settings: Settings, limit: RateLimit) -> None:
     st.header("Learning rates", anchor=False)
-    about_rate(rate_line(settings.lr, limit), limit.allows(settings.lr))
+    about_rate(limit.sentence(settings.lr), limit.allows(settings.lr))
     show_chart(rates_chart(view.schedules, settings.steps_per_epoch, settings.lr), "rates")
     st.caption(texts.RATES)
     if view.intervals:
@@ -172,7 +175,7 @@ def _interval_row(interval: Interval, settings: Settings) -> dict[str, str]:
 def _losses(losses: LossView, settings: Settings, limit: RateLimit) -> None:
     st.header("Expected losses", anchor=False)
     if settings.scale == "given":
-        about_rate(rate_line(settings.lr, limit), limit.allows(settings.lr))
+        about_rate(limit.sentence(settings.lr), limit.allows(settings.lr))
     else:
         about_rate(texts.COMPARED_AT[settings.scale].format(rate=losses.max_lr, half=losses.max_lr / 2, limit=limit))
     axis_control()
@@ -201,7 +204,7 @@ def _loss_row(row: LossRow) -> dict[str, str]:
     }
 
 
-def _take(view: CurvesView, settings: Settings, subject: Subject) -> None:
+def _take(view: CurvesView, settings: Settings, subject: SpectrumSource) -> None:
     st.header("Use one of these schedules", anchor=False)
     name = st.selectbox(
         "Schedule", tuple(view.schedules), format_func=LABELS.__getitem__, key="take", help=texts.HELP["take"]
@@ -211,8 +214,10 @@ def _take(view: CurvesView, settings: Settings, subject: Subject) -> None:
     if name == BEST:
         st.caption(texts.SCALED)
     framework_control()
-    source = view.recipes.get(name) or SavedSchedule(Path(f"{name}.json"), schedule, training_in(settings, subject))
-    st.code(snippet(settings.framework, source), language="python")
+    source = view.recipes.get(name) or ScheduleCode.from_file(
+        Path(f"{name}.json"), schedule, training_in(settings, subject)
+    )
+    st.code(training_code(settings.framework, source), language="python")
     st.caption(texts.SHARED_WITHOUT_FILE if settings.source == "upload" else texts.SHARED)
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from eigencurve.planning.inputs import ASSUMED_NOISE
+from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.planning.labels import LABELS
 from eigencurve.planning.loss_view import SCALES
-from eigencurve.planning.snippets import FRAMEWORKS
-from eigencurve.planning.subject import zoo_subject
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.source import ASSUMED_NOISE, zoo_source
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.spectrum.zoo import ZOO
 from eigencurve.studio import texts
@@ -243,7 +242,7 @@ def _comparison_controls(values: dict[str, Any], upload: Upload | None) -> None:
 def _measured(values: dict[str, Any], upload: Upload | None) -> tuple[NoiseEstimate | None, StartEstimate | None]:
     """The noise and the start that were measured with the chosen spectrum."""
     if values["source"] == "zoo":
-        subject = zoo_subject(values["zoo"])
+        subject = zoo_source(values["zoo"])
         return subject.noise, subject.start
     if values["source"] == "upload" and upload is not None:
         return upload.noise, upload.start

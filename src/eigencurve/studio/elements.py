@@ -6,8 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from eigencurve.planning.exports import csv_bytes, json_bytes
+from eigencurve._files import json_bytes
 from eigencurve.schedules.base import Schedule
+from eigencurve.schedules.kinds import csv_bytes
 from eigencurve.studio import texts
 
 # The largest number of lines in a CSV file.

@@ -13,7 +13,7 @@ import streamlit as st
 from eigencurve.figures.interactive import fit_chart, forecasts_chart, schedules_chart
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast
-from eigencurve.planning.answer import Plan
+from eigencurve.planning.code import ScheduleCode, load_schedule, training_code
 from eigencurve.planning.forecasts import (
     BEST_FOUND,
     ForecastView,
@@ -24,13 +24,12 @@ from eigencurve.planning.forecasts import (
     fitted_curves,
     forecast_view,
     next_run_line,
+    plan_from_view,
     predictions,
     run_facts,
     with_schedule,
 )
-from eigencurve.planning.from_runs import plan_from_view
-from eigencurve.planning.recipe import SavedSchedule, load_schedule
-from eigencurve.planning.snippets import snippet
+from eigencurve.planning.result import Plan, Training
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import warmup
 from eigencurve.schedules.wsd import wsd
@@ -179,7 +178,7 @@ def _own_schedule(view: ForecastView) -> Schedule | None:
         return warmup(shape, view.warmup_steps) if view.warmup_steps else shape
     if kind == SAVED:
         sent = st.file_uploader("Schedule", type=["json"], key="own_file", max_upload_size=MOST_MEGABYTES)
-        return None if sent is None else load_schedule(Path(sent.name), sent.getvalue()).schedule
+        return None if sent is None else load_schedule(Path(sent.name), sent.getvalue())
     return None
 
 
@@ -228,4 +227,7 @@ def _best(view: ForecastView) -> None:
     download_buttons(schedule, "best")
     names = FRAMEWORK_NAMES
     framework = st.radio("Code for", tuple(names), format_func=names.__getitem__, key="best_framework", horizontal=True)
-    st.code(snippet(str(framework), SavedSchedule(Path("best.json"), schedule)), language="python")
+    st.code(
+        training_code(str(framework), ScheduleCode.from_file(Path("best.json"), schedule, Training())),
+        language="python",
+    )

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from eigencurve import _check
-from eigencurve.planning.literals import literal
-from eigencurve.planning.subject import Subject, law_subject, zoo_subject
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES, parse_spectrum
 from eigencurve.spectrum.measurement import MeasurementRecord
 from eigencurve.spectrum.noise import NoiseEstimate
+from eigencurve.spectrum.source import SpectrumSource, law_source, zoo_source
 from eigencurve.spectrum.spectrum import Spectrum
 from eigencurve.spectrum.start import StartEstimate
 from eigencurve.studio.state import Settings
@@ -52,7 +51,7 @@ def read_upload(name: str, content: bytes) -> Upload:
     return Upload(plain, spectrum, file.noise, file.start, file.measurement)
 
 
-def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
+def subject_of(settings: Settings, upload: Upload | None = None) -> SpectrumSource:
     """The selected spectrum, prepared with the weight decay of the settings.
 
     Args:
@@ -63,16 +62,15 @@ def subject_of(settings: Settings, upload: Upload | None = None) -> Subject:
         ValueError: If the upload is missing, or if an eigenvalue is still zero after adding the weight decay.
     """
     if settings.source == "power_law":
-        return law_subject(settings.alpha, settings.kappa, settings.weight_decay)
+        return law_source(settings.alpha, settings.kappa, settings.weight_decay)
     if settings.source == "zoo":
-        subject = zoo_subject(settings.zoo, settings.weight_decay)
+        subject = zoo_source(settings.zoo, settings.weight_decay)
     elif upload is None:
         _check.refuse("studio", "upload", "a file with a spectrum", "none", "Upload one, or choose another source.")
     else:
-        code = f"ec.load_spectrum({literal(upload.name)})"
-        subject = Subject(
-            upload.name, upload.spectrum, settings.weight_decay, upload.measurement, code, noise=upload.noise,
-            start=upload.start,
+        subject = SpectrumSource(
+            upload.name, upload.spectrum, settings.weight_decay, upload.measurement, upload.noise, upload.start,
+            origin="file", path=upload.name,
         )  # fmt: skip
     subject.prepared  # noqa: B018 -- raises here, not at first use, if the spectrum is not positive
     return subject

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from eigencurve import _check
+from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.planning.loss_view import SCALES
-from eigencurve.planning.snippets import FRAMEWORKS
 from eigencurve.schedules.eigencurve import ALLOCATIONS
 from eigencurve.spectrum.zoo import ZOO
 

@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from eigencurve.planning.answer import Plan
-from eigencurve.planning.from_spectrum import plan_from_subject
-from eigencurve.planning.inputs import inputs_of
-from eigencurve.planning.limits import optimizer_of
-from eigencurve.planning.plan_view import BASIS, TABLE, basis_rows, code_line, recommended_place, table_rows
-from eigencurve.planning.snippets import snippet
-from eigencurve.planning.subject import Subject
+from eigencurve.planning.render import BASIS, TABLE, input_cells, table_cells
+from eigencurve.planning.result import Plan
+from eigencurve.planning.spectrum import plan_from_spectrum
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.studio import texts
 from eigencurve.studio.elements import download_buttons
 from eigencurve.studio.tables import html_table
@@ -26,11 +23,11 @@ PALE = "<style>.st-key-earlier_verdict{opacity:.45}</style>"
 
 
 def spectrum_plan(
-    subject: Subject, total_steps: int, lr: float, noise: float | None, momentum: float, nesterov: bool
+    subject: SpectrumSource, total_steps: int, lr: float, noise: float | None, momentum: float, nesterov: bool
 ) -> Plan:
     """The plan for a spectrum, in the metric that it was measured in; only SGD has Nesterov momentum."""
-    nesterov = nesterov and optimizer_of(subject) == "sgd"
-    return plan_from_subject(subject, total_steps, None, inputs_of(subject, noise), momentum or None, nesterov, lr)
+    nesterov = nesterov and subject.optimizer == "sgd"
+    return plan_from_spectrum(subject, total_steps, lr=lr, noise=noise, momentum=momentum or None, nesterov=nesterov)
 
 
 def verdict(ask: Callable[[], Plan | None], framework: str, page: str) -> None:
@@ -75,18 +72,24 @@ def _computing(ask: Callable[[], Plan | None]) -> None:
 
 def _plan(plan: Plan) -> None:
     st.markdown(texts.with_commands(plan.verdict))
-    st.html(html_table(table_rows(plan), marked=recommended_place(plan)))
+    place = [row.name for row in plan.table.rows].index(plan.name)
+    st.html(html_table(_dicts(*table_cells(plan)), marked=place))
     st.caption(f"{TABLE}.")
-    if plan.notes:
-        st.warning("\n".join(f"- {texts.with_commands(sentence)}" for sentence in plan.notes))
+    if plan.warnings:
+        st.warning("\n".join(f"- {texts.with_commands(sentence)}" for sentence in plan.warnings))
     with st.expander(BASIS):
-        st.html(html_table(basis_rows(plan), wrap=True))
+        st.html(html_table(_dicts(*input_cells(plan)), wrap=True))
 
 
 def _use(plan: Plan, framework: str) -> None:
-    with st.expander(texts.USE_RECOMMENDED.format(name=plan.name)):
+    with st.expander(texts.USE_RECOMMENDED.format(name=plan.label)):
         download_buttons(plan.schedule, "recommended")
-        code = snippet(framework, plan)
+        code = plan.code(framework)
         if len(code) <= MOST_CODE:
-            st.caption(code_line(plan))
+            own = ", with your optimizer" if plan.optimizer is None else ""
+            st.caption(f"Code that trains with this schedule{own}:")
             st.code(code, language="python")
+
+
+def _dicts(columns: list[str], rows: list[list[str]]) -> list[dict[str, str]]:
+    return [dict(zip(columns, cells, strict=True)) for cells in rows]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eigencurve.planning.inputs import inputs_of, quadratic_of
+from eigencurve.planning.code import ScheduleCode
 from eigencurve.planning.intervals import Interval, intervals_of
 from eigencurve.planning.labels import BEST
-from eigencurve.planning.limits import optimizer_of
-from eigencurve.planning.recipe import Recipe
-from eigencurve.planning.subject import Subject
-from eigencurve.planning.training import BETA1, Training
+from eigencurve.planning.result import BETA1, Training
+from eigencurve.planning.spectrum import quadratic_of
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.kinds import own_settings, usual_settings
 from eigencurve.schedules.sampling import peak_rate
+from eigencurve.spectrum.source import SpectrumSource, with_inputs
 from eigencurve.studio.state import Settings
 from eigencurve.theory.optimal import Search
 from eigencurve.theory.quadratic import NoisyQuadratic
@@ -30,31 +29,31 @@ class CurvesView:
     """The schedules on the page.
 
     Attributes:
-        recipes: Recipe of each schedule, by kind. The numerically best schedule has none.
+        recipes: ScheduleCode of each schedule, by kind. The numerically best schedule has none.
         schedules: Schedules to draw and download, by name. The numerically best one is scaled to the learning rate of
             the settings.
         compared: The same schedules for the comparison of losses, the numerically best one at its own rates.
         intervals: Intervals of the Eigencurve schedule, if it is shown.
     """
 
-    recipes: Mapping[str, Recipe]
+    recipes: Mapping[str, ScheduleCode]
     schedules: Mapping[str, Schedule]
     compared: Mapping[str, Schedule]
     intervals: tuple[Interval, ...]
 
 
-def problem_of(settings: Settings, subject: Subject) -> tuple[NoisyQuadratic, float]:
+def problem_of(settings: Settings, subject: SpectrumSource) -> tuple[NoisyQuadratic, float]:
     """Build the quadratic of the settings, and the highest rate that the bound and the search allow.
 
     That rate is the largest stable one, 2/L without momentum. If the rates are used as given and are higher, it is the
     given learning rate.
     """
-    problem = quadratic_of(subject, inputs_of(subject, settings.noise), settings.momentum, settings.nesterov)
+    problem = quadratic_of(with_inputs(subject, settings.noise), settings.momentum, settings.nesterov)
     stable = problem.stable_rate
     return problem, max(stable, settings.lr) if settings.scale == "given" else stable
 
 
-def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
+def recipe_of(kind: str, settings: Settings, subject: SpectrumSource) -> ScheduleCode:
     """Build the recipe of a schedule of that kind.
 
     Exponential and inverse time decay never reach 0. Unless the final rate is above 0, they end at their usual one.
@@ -65,18 +64,20 @@ def recipe_of(kind: str, settings: Settings, subject: Subject) -> Recipe:
     chosen = {"beta": settings.beta, "allocation": settings.allocation, "min_lr": last}
     own = usual | own_settings(kind, chosen)
     used = subject if kind == "eigencurve" else None
-    return Recipe(kind, settings.total_steps, settings.lr, used, 0, own, training_in(settings, subject))
+    return ScheduleCode.of_kind(
+        kind, settings.total_steps, settings.lr, training_in(settings, subject), used, settings=own
+    )
 
 
-def training_in(settings: Settings, subject: Subject) -> Training:
+def training_in(settings: Settings, subject: SpectrumSource) -> Training:
     """The optimizer of the settings, in the metric of the spectrum; no momentum is the usual β₁ of Adam."""
-    optimizer = optimizer_of(subject)
+    optimizer = subject.optimizer
     if optimizer != "sgd":
         return Training(optimizer, settings.momentum or BETA1, weight_decay=settings.weight_decay)
     return Training(optimizer, settings.momentum, settings.nesterov, settings.weight_decay)
 
 
-def curves_view(settings: Settings, subject: Subject, best: Search | None = None) -> CurvesView:
+def curves_view(settings: Settings, subject: SpectrumSource, best: Search | None = None) -> CurvesView:
     """Build the schedules of the settings.
 
     Args:

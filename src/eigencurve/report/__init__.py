@@ -1,1 +1,0 @@
-"""One self-contained HTML page about a spectrum, its schedule and finished runs."""
