@@ -110,10 +110,7 @@ CASES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "compare": {name: (*words, *SHORT) for name, words in QUADRATICS.items()},
     "optimal": {name: (*words, *SHORT) for name, words in QUADRATICS.items()},
-    "report": {
-        **{name: (*words, *SHORT, "--no-best") for name, words in QUADRATICS.items()},
-        "runs": ("--store", "runs.sqlite"),
-    },
+    "report": {name: (*words, *SHORT) for name, words in QUADRATICS.items()},
     "fit": LOGS,
     "estimate": {"model": ("measured:problem", "-o", "spectrum.json")},
     "spectrum show": QUADRATICS,

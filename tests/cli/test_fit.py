@@ -36,12 +36,11 @@ def test_the_numbers_are_the_librarys(here):
 
 
 def test_the_report_is_written_and_can_be_printed(here):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     result = run("fit", *LOGS, "--report", "page.html")
     assert "Best schedule" in result.stdout
     assert "wrote page.html" in result.stderr
     page = (here / "page.html").read_text()
-    assert "The best schedule" in page
+    assert "Which schedule to use" in page
     assert page.startswith("<!doctype html>")
     printed = run("fit", *LOGS, "--report", "-").stdout
     assert printed.startswith("<!doctype html>")

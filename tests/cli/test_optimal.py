@@ -8,7 +8,7 @@ import eigencurve as ec
 
 def test_the_best_schedule_beats_the_others_and_can_be_used(here):
     found = json.loads(run("compare", *LAW, "--steps", "60", "--noise", "30", "--best", "--json").stdout)
-    assert found["rows"][0]["name"] == "numerically best"
+    assert found["rows"][0]["name"] == "optimum"
     best = json.loads(run("optimal", *LAW, "--steps", "60", "--noise", "30", "--json", "-o", "best.json").stdout)
     assert best["loss"] == pytest.approx(found["rows"][0]["loss"], rel=1e-6)
     assert best["lower_bound"] == pytest.approx(found["lower_bound"])

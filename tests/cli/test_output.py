@@ -13,7 +13,7 @@ def test_a_table_is_cut_to_no_width_in_a_pipe(capsys):
 
 WRITERS = {
     ".npz": ("spectrum", "convert", "resnet20_cifar10"), ".json": ("spectrum", "convert", "resnet20_cifar10"),
-    ".txt": ("spectrum", "convert", "resnet20_cifar10"), ".html": ("report", *LAW, "--steps", "60", "--no-best", "-o"),
+    ".txt": ("spectrum", "convert", "resnet20_cifar10"), ".html": ("report", *LAW, "--steps", "60", "-o"),
     ".csv": ("schedule", "--kind", "cosine", "--steps", "5", "--lr", "0.1", "-o"),
     ".png": ("schedule", "--kind", "cosine", "--steps", "5", "--lr", "0.1", "-o"),
 }  # fmt: skip

@@ -1,5 +1,5 @@
 import pytest
-from tests.report.measured import measured_subject
+from tests.planning.measured import measured_source
 
 from eigencurve.spectrum.groups import group
 from eigencurve.spectrum.source import law_source
@@ -9,13 +9,13 @@ from eigencurve.figures.spectra import draw_negative, octave_figure, octave_pane
 
 
 def test_octaves_are_drawn_with_their_error_bars_and_law():
-    axes = octave_panel(measured_subject()).axes[0]
+    axes = octave_panel(measured_source()).axes[0]
     labels = axes.get_legend_handles_labels()[1]
     assert {"share of the octave", "standard error", "Lanczos nodes"} <= set(labels)
-    assert len(axes.patches) == len(group(measured_subject().prepared))
-    assert len(octave_figure(measured_subject()).axes) == 2
-    negative = octave_figure(measured_subject()).axes[1]
-    assert sum(bar.get_height() for bar in negative.patches) == pytest.approx(measured_subject().fraction_negative)
+    assert len(axes.patches) == len(group(measured_source().prepared))
+    assert len(octave_figure(measured_source()).axes) == 2
+    negative = octave_figure(measured_source()).axes[1]
+    assert sum(bar.get_height() for bar in negative.patches) == pytest.approx(measured_source().fraction_negative)
     assert len(octave_figure(law_source(1.5, 100)).axes) == 1
 
 

@@ -7,10 +7,9 @@ from tests.studio.drawn import losses_of, view_of
 from tests.studio.opened import UNMEASURED, losses, opened, plan_table, shown, tables, with_verdict
 
 import eigencurve as ec
-from eigencurve.planning import subject
-from eigencurve.planning.warnings import length_warning
-from eigencurve.planning.warnings import rate_limit
-from eigencurve.planning.plan_view import table_rows
+from eigencurve.planning.render import table_cells
+from eigencurve.planning.warnings import length_warning, rate_limit
+from eigencurve.spectrum import source
 from eigencurve.studio import texts, view
 from eigencurve.studio.state import KINDS, Settings
 
@@ -39,9 +38,9 @@ def test_opens_with_the_verdict_and_a_moved_slider_changes_it(page):
     with_verdict(page)
     first = ec.plan(UNMEASURED, total_steps=500, lr=0.1)
     assert first.verdict in shown(page)
-    assert plan_table(page)[1:] == [list(row.values()) for row in table_rows(first)]
+    assert plan_table(page)[1:] == table_cells(first)[1]
     assert next(tables(page)) == plan_table(page)
-    assert all(sentence in shown(page) for sentence in first.notes)
+    assert all(sentence in shown(page) for sentence in first.warnings)
     page.select_slider(key="set_noise").set_value(1.0).run()
     second = ec.plan(UNMEASURED, total_steps=500, lr=0.1, noise=1.0)
     with_verdict(page)
@@ -51,7 +50,7 @@ def test_opens_with_the_verdict_and_a_moved_slider_changes_it(page):
 
 
 def test_every_rate_has_its_limit_and_every_chart_its_rate():
-    page, known = opened(), subject.zoo_source("resnet20_cifar10")
+    page, known = opened(), source.zoo_source("resnet20_cifar10")
     limit = rate_limit(known)
     assert f":material/warning: {limit.about(0.1)}." in shown(page)
     assert f":material/warning: Peak rate {limit.about(0.1)}." in shown(page)
@@ -71,15 +70,15 @@ def test_every_rate_has_its_limit_and_every_chart_its_rate():
 
 def test_an_unsettled_estimate_has_a_notice():
     name = "googlenet_cifar10_narrow16"
-    known = subject.zoo_source(name)
+    known = source.zoo_source(name)
     assert "has not settled (100 products" in known.measurement.warning
     assert known.measurement.warning in shown(opened(zoo=name))
-    assert not subject.zoo_source("resnet20_cifar10").measurement.warning
+    assert not source.zoo_source("resnet20_cifar10").measurement.warning
     assert "has not settled (" not in shown(opened())
 
 
 def test_a_run_too_short_to_decay_has_a_notice():
-    doubt = length_warning(subject.law_source(1.5, 1e6), 50)
+    doubt = length_warning(source.law_source(1.5, 1e6), 50)
     assert "only falls to" in doubt
     law = {"source": "power_law", "alpha": "1.5", "kappa": "1e6", "epochs": "1"}
     assert doubt in shown(opened(**law))
@@ -145,10 +144,10 @@ def test_code_for_each_framework():
 def test_a_redraw_builds_its_problem_once_and_reads_the_zoo_once(monkeypatch):
     """A new name is read once however often the page is drawn; a drawing builds one quadratic."""
     problems, files = [], []
-    build, read = view.quadratic_of, subject.zoo_file
+    build, read = view.quadratic_of, source.zoo_file
     monkeypatch.setattr(view, "quadratic_of", lambda *a, **k: problems.append(a) or build(*a, **k))
-    monkeypatch.setattr(subject, "zoo_file", lambda name: files.append(name) or read(name))
-    subject._zoo_file.cache_clear()
+    monkeypatch.setattr(source, "zoo_file", lambda name: files.append(name) or read(name))
+    source._zoo_file.cache_clear()
     page = opened(zoo=UNMEASURED, best="1")
     assert len(problems) == 1
     page.select_slider(key="set_noise").set_value(1.0).run()

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pytest
-from eigencurve.planning.from_runs import plan_from_view
 from numpy.testing import assert_allclose
 from selenium.webdriver.common.keys import Keys
 from tests.planning.logged import write_logs
@@ -16,7 +15,7 @@ from tests.studio.drawn import losses_of, view_of
 from tests.studio.opened import UNMEASURED
 
 import eigencurve as ec
-from eigencurve.planning.forecasts import LogSettings, forecast_view, read_runs
+from eigencurve.planning.forecasts import LogSettings, forecast_view, plan_from_view, read_runs
 from eigencurve.planning.warnings import rate_limit
 from eigencurve.studio import texts
 from eigencurve.studio.source import Upload, subject_of
@@ -73,7 +72,7 @@ def test_opens_with_the_verdict_and_another_noise_changes_it(page):
     assert before != after
     page.open(urlencode(to_params(SMALL)))
     page.until(lambda: page.verdict() == before, "the verdict")
-    assert all(sentence.replace("`", "") in page.text() for sentence in _plan(SMALL).notes)
+    assert all(sentence.replace("`", "") in page.text() for sentence in _plan(SMALL).warnings)
     limit = rate_limit(subject_of(SMALL))
     about = f"{limit.about(SMALL.lr)}."
     page.until(lambda: about in page.all('[data-testid="stSidebar"]')[0].text, "the limit next to the rate")

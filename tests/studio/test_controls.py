@@ -4,7 +4,7 @@ from tests.spectrum.test_start import START
 from tests.studio.drawn import losses_of
 from tests.studio.opened import UNMEASURED, losses, opened, settings_of
 
-from eigencurve.planning import subject
+from eigencurve.spectrum import source
 from eigencurve.spectrum.files import SpectrumFile
 from eigencurve.spectrum.source import ASSUMED_NOISE
 from eigencurve.studio import texts
@@ -47,15 +47,15 @@ def test_the_address_restores_every_setting():
 @pytest.fixture
 def measured_zoo(monkeypatch):
     """The zoo with the same measured noise, and a start, for every spectrum; the first one lacks the noise."""
-    read = subject.zoo_file
+    read = source.zoo_file
 
     def file(name):
         return SpectrumFile(read(name).spectrum, None, None if name == "resnet20_cifar10" else noise(), START)
 
-    monkeypatch.setattr(subject, "zoo_file", file)
-    subject._zoo_file.cache_clear()
+    monkeypatch.setattr(source, "zoo_file", file)
+    source._zoo_file.cache_clear()
     yield
-    subject._zoo_file.cache_clear()
+    source._zoo_file.cache_clear()
 
 
 @pytest.mark.usefixtures("measured_zoo")

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from eigencurve.planning.from_runs import plan_from_view
-from eigencurve.planning.plan_view import table_rows
 from streamlit.testing.v1 import AppTest
 from tests.planning.logged import CONSTANT, COSINE, LR, RISE, STEPS, log_text
 from tests.studio.opened import losses, plan_table, shown, tables, with_verdict
 
 from eigencurve import linear, warmup
-from eigencurve.planning.forecasts import LogSettings, forecast_view
+from eigencurve.planning.forecasts import LogSettings, forecast_view, plan_from_view
+from eigencurve.planning.render import table_cells
 from eigencurve.studio import texts
 from eigencurve.studio.logs import read_logs
 
@@ -53,9 +52,9 @@ def test_opens_with_the_verdict_and_another_length_changes_it(page):
     loaded = read_logs(FILES, LogSettings()).runs
     plan = plan_from_view(forecast_view(loaded, best=True))
     assert plan.verdict in shown(page)
-    assert all(sentence in shown(page) for sentence in plan.notes)
+    assert all(sentence in shown(page) for sentence in plan.warnings)
     assert next(tables(page)) == plan_table(page)
-    assert plan_table(page)[1:] == [list(row.values()) for row in table_rows(plan)]
+    assert plan_table(page)[1:] == table_cells(plan)[1]
     usual = page.number_input(key="plan_steps_1980")
     usual.set_value(4000).run()
     with_verdict(page)

@@ -1,12 +1,12 @@
 from dataclasses import replace
 
 import pytest
-from eigencurve.planning.plan_view import basis_rows, table_rows
 from streamlit.testing.v1 import AppTest
 from tests.studio import asked
 from tests.studio.opened import computing, plan_table, shown, tables
 
 import eigencurve as ec
+from eigencurve.planning.render import input_cells, table_cells
 from eigencurve.spectrum.source import law_source, zoo_source
 from eigencurve.studio.verdict import spectrum_plan
 
@@ -44,11 +44,11 @@ def test_the_verdict_its_table_its_notes_and_its_basis_are_shown(page, monkeypat
     answered(page, monkeypatch, plan)
     assert not computing(page)
     assert plan.verdict in shown(page)
-    assert plan_table(page)[1:] == [list(row.values()) for row in table_rows(plan)]
-    assert len(plan.notes) >= 2
-    assert all(sentence in shown(page) for sentence in plan.notes)
+    assert plan_table(page)[1:] == table_cells(plan)[1]
+    assert len(plan.warnings) >= 2
+    assert all(sentence in shown(page) for sentence in plan.warnings)
     basis = next(table for table in tables(page) if table[0][0] == "input")
-    assert basis[1:] == [list(row.values()) for row in basis_rows(plan)]
+    assert basis[1:] == input_cells(plan)[1]
     assert [button.proto.label for button in page.get("download_button")] == ["Download JSON", "Download CSV"]
     assert "schedule_from_dict" in page.code[0].value
 
@@ -60,7 +60,7 @@ def test_the_previous_verdict_stays_pale_while_the_next_is_computed(page, monkey
     assert plan.verdict in shown(page)
     assert any("st-key-earlier_verdict{opacity" in block.proto.body for block in page.get("html"))
     assert not page.get("download_button")
-    other = replace(plan, verdict="Another verdict.", notes=())
+    other = replace(plan, verdict="Another verdict.", warnings=())
     answered(page, monkeypatch, other)
     assert not computing(page)
     assert "Another verdict." in shown(page)

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 from numpy.testing import assert_allclose
-from tests.report.measured import SPECTRUM, measured_subject
+from tests.planning.measured import SPECTRUM, measured_source
 from tests.spectrum.test_noise import noise
 from tests.spectrum.test_start import START
 from tests.studio.drawn import view_of
@@ -104,7 +104,7 @@ def test_the_usual_schedules_have_colours_of_their_own():
 
 
 def test_a_spectrum_in_the_metric_of_adam_has_code_for_adam():
-    record = dataclasses.replace(measured_subject().measurement, preconditioner="AdamW")
+    record = dataclasses.replace(measured_source().measurement, preconditioner="AdamW")
     upload = Upload("a.npz", SPECTRUM, measurement=record)
     settings = dataclasses.replace(ZOO, source="upload", momentum=0.9, nesterov=True)
     recipe = recipe_of("cosine", settings, subject_of(settings, upload))

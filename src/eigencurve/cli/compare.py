@@ -11,10 +11,9 @@ from eigencurve.cli import options
 from eigencurve.cli.output import read, show_json, warn
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
-from eigencurve.planning.spectrum import compare_schedules
-from eigencurve.planning.warnings import spectrum_warnings
-from eigencurve.planning.warnings import rate_limit, require_plausible
 from eigencurve.planning.code import load_schedule
+from eigencurve.planning.spectrum import compare_schedules
+from eigencurve.planning.warnings import rate_limit, require_plausible, spectrum_warnings
 from eigencurve.schedules.comparison import aligned
 from eigencurve.schedules.kinds import describe_settings
 from eigencurve.spectrum.source import input_fields, input_lines

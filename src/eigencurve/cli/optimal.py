@@ -8,10 +8,9 @@ from eigencurve.cli import options
 from eigencurve.cli.output import ScheduleFiles, show_json, warn, write_all
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
-from eigencurve.planning.warnings import spectrum_warnings
 from eigencurve.planning.spectrum import quadratic_of
+from eigencurve.planning.warnings import rate_limit, require_plausible, spectrum_warnings
 from eigencurve.spectrum.source import input_fields, input_lines
-from eigencurve.planning.warnings import rate_limit, require_plausible
 
 app = new_app()
 

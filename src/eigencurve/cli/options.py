@@ -15,13 +15,13 @@ import typer
 
 from eigencurve import _check
 from eigencurve.cli.shell import options_of
-from eigencurve.spectrum.source import ASSUMED_NOISE
-from eigencurve.planning.warnings import RateLimit
 from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.planning.result import OPTIMIZERS
+from eigencurve.planning.warnings import RateLimit
 from eigencurve.schedules import units
 from eigencurve.schedules.kinds import FACTORIES
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
+from eigencurve.spectrum.source import ASSUMED_NOISE
 from eigencurve.spectrum.zoo import ZOO
 
 # A typo such as 1e444 must not make a number of that many digits.

@@ -14,10 +14,10 @@ from eigencurve.cli.fit import read_logs
 from eigencurve.cli.output import ScheduleFiles, require_writable, show_json, warn, write, write_all
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import load_problem, require_problem, subject_of
+from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.planning.forecasts import LogSettings
 from eigencurve.planning.plan import APPLIES, KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
-from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.spectrum.source import SpectrumSource, file_source
 
 app = new_app()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,21 +9,26 @@ import typer
 
 from eigencurve import _check
 from eigencurve.cli import options
-from eigencurve.cli.output import read, require_writable, schedule_content, show_json, warn, write_all
+from eigencurve.cli.output import (
+    SCHEDULE_SUFFIXES,
+    read,
+    require_writable,
+    schedule_content,
+    show_json,
+    warn,
+    write_all,
+)
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions
-from eigencurve.planning.warnings import spectrum_warnings
-from eigencurve.cli.output import SCHEDULE_SUFFIXES
-from eigencurve.schedules.kinds import csv_bytes
-from eigencurve.planning.spectrum import training_for
-from eigencurve.planning.warnings import RateLimit, rate_limit, require_plausible
 from eigencurve.planning.code import ScheduleCode, load_schedule, training_code
-from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.planning.result import OPTIMIZERS, Training, training_of
+from eigencurve.planning.spectrum import training_for
+from eigencurve.planning.warnings import RateLimit, rate_limit, require_plausible, spectrum_warnings
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
-from eigencurve.schedules.kinds import FACTORIES, require_settings, settings_of
+from eigencurve.schedules.kinds import FACTORIES, csv_bytes, require_settings, settings_of
+from eigencurve.spectrum.source import SpectrumSource
 
 app = new_app()
 LOADED = (

@@ -12,16 +12,15 @@ from eigencurve.cli import options
 from eigencurve.cli.output import require_writable, show_json, show_table, warn, write
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions, subject_of
-from eigencurve.planning.warnings import spectrum_warnings, exponent_warning
 from eigencurve.figures import FIGURE_SUFFIXES
-from eigencurve.planning.warnings import rate_limit
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
-from eigencurve.spectrum.source import SpectrumSource
+from eigencurve.planning.warnings import exponent_warning, rate_limit, spectrum_warnings
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.power_law import PowerLaw
+from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.start import StartEstimate
 
 app = new_app()
