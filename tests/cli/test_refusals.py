@@ -106,7 +106,7 @@ MODEL = ("estimate", "measured:problem")
         (("schedule", "--load", "saved.json", "--steps", "10"), "--steps must be left out with --load"),
         (("schedule", "--load", "saved.json", "--set", "beta=1"), "--set must be left out with --load"),
         (("schedule", "--load", "saved.json", "--momentum", "0.9"), "--momentum must be left out"),
-        (("compare", *LAW, *STEPS, "--batch-size", "16"), "--batch-size must be left out if the spectrum has no measured"),
+        (("compare", *LAW, *STEPS, "--batch-size", "16"), "--batch-size must be left out if the spectrum has no"),
         (("compare", *LAW, *STEPS, "--nesterov"), "--momentum must be > 0"),
         (("report", *LAW, *STEPS, "--nesterov"), "--nesterov must be left out without momentum"),
         (("fit", "constant.csv", "--json", "--report", "-"), "Pass only one of --json and --report -"),

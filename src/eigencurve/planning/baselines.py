@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.decays import constant, cosine, exponential, inverse_time, linear
 from eigencurve.schedules.comparison import ComparisonTable
 from eigencurve.schedules.compose import after_warmup
+from eigencurve.schedules.decays import constant, cosine, exponential, inverse_time, linear
 from eigencurve.schedules.staircases import elastic_step, step_decay
 from eigencurve.schedules.wsd import wsd
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from eigencurve import _check
 from eigencurve.schedules.base import Schedule
-from eigencurve.schedules.kinds import schedule_of_kind
 from eigencurve.schedules.compose import Warmup
-from eigencurve.schedules.kinds import schedule_from_dict
+from eigencurve.schedules.kinds import schedule_from_dict, schedule_of_kind
 from eigencurve.spectrum.source import SpectrumSource
 
 if TYPE_CHECKING:
