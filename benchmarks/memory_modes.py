@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from benchmarks.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
 from torch.nn import functional as F
 
 from eigencurve.hessian import HessianOperator, LanczosRun, Settling, lanczos, plan_memory, shortened
@@ -16,7 +17,6 @@ from paper.arrays import Array
 from paper.engine.pool import in_new_process
 from paper.models.registry import build
 from paper.page import ResultsPage, made_by_line, markdown_table
-from paper.studies.resnet20_spectrum import NUM_IMAGES, SEED, WEIGHT_DECAY, resnet20_operator
 
 LARGE_BATCH = 2
 # (vectors, products) for the two networks.

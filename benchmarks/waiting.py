@@ -37,7 +37,7 @@ from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.settings import seed_of
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.models.registry import build
-from paper.studies.resnet20_spectrum import resnet20_problem
+from paper.models.trained import resnet20_problem
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
 # Our schedules are compared at these numbers of products. Two probes have 2,000 steps; the first 1,000 of one are the
@@ -109,7 +109,7 @@ def transformer(divisor=2):
 def problem(name):
     """Trained network and batch; ResNet-20 and its images are read from ``EIGENCURVE_DATA``."""
     if name == "ResNet-20":
-        return resnet20_problem(num_images=100)[::2]
+        return resnet20_problem(None, 100)[::2]
     return language(lstm() if name.endswith("LSTM") else transformer(), NETWORKS[name])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -41,6 +42,12 @@ class ResultsPage:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, content)
         return list(contents)
+
+
+def published_numbers(table: str) -> dict[str, Any]:
+    """The numbers of one of the paper's tables, from ``published.toml``."""
+    tables: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
+    return tables[table]
 
 
 def page_with_figure(name: str, title: str, figure: Any, text: str) -> ResultsPage:

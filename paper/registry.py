@@ -140,10 +140,6 @@ ENTRIES = (
         "hour on 2 cores", "byte_text.again:make", parts=("finished",),
     ),
     Entry(
-        "resnet20-spectrum", "not in the paper: spectrum of a trained ResNet-20, errors along and across probes, noise",
-        f"{CHECKPOINT}; half an hour on 2 cores", "studies.resnet20_spectrum:make",
-    ),
-    Entry(
         "noise", "not in the paper: the gradient noise and the spectrum of six networks during training",
         f"{CIFAR10}, {CHECKPOINT} and ptb/; an hour on one core, or seconds with --scale smoke", "studies.noise:make",
     ),

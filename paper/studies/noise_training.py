@@ -22,8 +22,8 @@ from paper.images.experiment import ImageData
 from paper.images.task import ImageTask, best_layout
 from paper.models.registry import build
 from paper.models.resnet import load_npz
+from paper.models.trained import CHECKPOINT, IMAGES, cifar_batch
 from paper.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
-from paper.studies.resnet20_spectrum import CHECKPOINT, IMAGES, cifar_batch
 from paper.training.loop import train
 from paper.training.settings import TrainingSettings
 from paper.training.task import Part, Task

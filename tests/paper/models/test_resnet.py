@@ -6,13 +6,13 @@ from tests.paper.models.counting import num_parameters
 from paper.data.images import normalise
 from paper.models.registry import MODELS
 from paper.models.resnet import load_npz, resnet20
-from paper.studies.resnet20_spectrum import cifar_batch
+from paper.models.trained import cifar_batch
 
 
 def test_the_real_checkpoint_knows_its_images(data_path):
     model = resnet20()
     load_npz(model, data_path("checkpoints/resnet20_cifar10.npz"))
-    x, y = cifar_batch(data_path("cifar10_lossless_subset.npz"))
+    x, y = cifar_batch(data_path("cifar10_lossless_subset.npz"), 200)
     with torch.no_grad():
         accuracy = (model.eval()(x).argmax(1) == y).double().mean().item()
     assert accuracy > 0.95  # training images of a network with 92 % test accuracy

@@ -1,18 +1,15 @@
-"""The spectrum of a trained ResNet-20 on 200 images of CIFAR-10: its errors along one probe and across probes."""
+"""The spectrum of a trained ResNet-20, errors along and across probes: ``python -m benchmarks.resnet20_spectrum``."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
 
 from eigencurve import Spectrum, extra_term
 from eigencurve.hessian import (
@@ -32,16 +29,14 @@ from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.arrays import Array
-from paper.data.folder import RESNET_CIFAR10, data_file, published_spectrum
-from paper.data.images import normalise
+from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
-from paper.models.resnet import load_npz, resnet20
-from paper.page import ResultsPage, markdown_table
+from paper.models.trained import resnet20_problem
+from paper.page import ResultsPage, made_by_line, markdown_table
 
 SEED = 0
 WEIGHT_DECAY = 5e-4
 NUM_IMAGES = 200
-CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 NUM_PROBES = 3
 COUNTS = (60, 100, 150, 250)
 SETTLE = 0.02
@@ -87,20 +82,13 @@ def make(request: Request) -> ResultsPage:
         published = published_spectrum(request.data, RESNET_CIFAR10)
     except FileNotFoundError:
         published = None
-    record = estimate.measurement(f"python -m paper resnet20-spectrum, seed {SEED}")
+    record = estimate.measurement(f"python -m benchmarks.resnet20_spectrum, seed {SEED}")
     # A resumed run does not know how long it took in all.
     record, noise = dataclasses.replace(record, seconds=0.0), dataclasses.replace(noise, seconds=0.0)
     content = spectrum_bytes(estimate.spectrum, ".npz", record, noise)
     body = "\n\n".join(_parts(estimate, noise, same, published))
     files = {"resnet20_spectrum.npz": content}
     return ResultsPage("resnet20_spectrum", "The spectrum of a trained ResNet-20", body, files=files)
-
-
-def cifar_batch(path: str | os.PathLike[str], num_images: int = NUM_IMAGES) -> tuple[Tensor, Tensor]:
-    """The first training images, normalised, and their labels."""
-    with np.load(path, allow_pickle=False) as archive:
-        images, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
-    return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
 
 
 def resnet20_operator(data: Path | None = None) -> HessianOperator:
@@ -115,16 +103,6 @@ def resnet20_operator(data: Path | None = None) -> HessianOperator:
 def resnet20_examples(data: Path | None = None) -> HessianOperator:
     """The same loss on more images, for its gradients; its products are not checked."""
     return HessianOperator(*resnet20_problem(data, NUM_EXAMPLES), microbatch=MICROBATCH, check=False)
-
-
-def resnet20_problem(
-    data: Path | None = None, num_images: int = NUM_IMAGES
-) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
-    """The trained network, its loss and its first training images."""
-    weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
-    model = resnet20()
-    load_npz(model, weights)
-    return model, F.cross_entropy, cifar_batch(images, num_images)
 
 
 def rows_of(estimate: SpectrumEstimate) -> list[ProbeRow]:
@@ -321,3 +299,7 @@ def _published_sentence(published: Spectrum | None) -> str:
 def _shares(spectrum: Spectrum) -> dict[int, str]:
     groups = group(prepare(spectrum, WEIGHT_DECAY))
     return {int(i): f"{share:.3e}" for i, share in zip(groups.index, groups.share, strict=True)}
+
+
+if __name__ == "__main__":
+    make(Request()).write(Path("results"), made_by_line("python -m benchmarks.resnet20_spectrum"))

@@ -1,16 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.hessian.matrices import MatrixOperator, hessian_like
-from torch import nn
-from torch.nn import functional as F
-
-import eigencurve as ec
-from eigencurve.hessian import HessianOperator, Settling, estimate_noise, estimate_spectrum, log_curve
-from eigencurve.spectrum.files import load_measurement, load_noise
-from paper.engine.request import Request
-from paper.studies import resnet20_spectrum
-from paper.studies.resnet20_spectrum import (
+from benchmarks.resnet20_spectrum import (
     noise_table,
     octave_table,
     overview_table,
@@ -20,6 +11,15 @@ from paper.studies.resnet20_spectrum import (
     rows_of,
     settled_rows,
 )
+from tests.hessian.matrices import MatrixOperator, hessian_like
+from torch import nn
+from torch.nn import functional as F
+
+import eigencurve as ec
+from benchmarks import resnet20_spectrum
+from eigencurve.hessian import HessianOperator, Settling, estimate_noise, estimate_spectrum, log_curve
+from eigencurve.spectrum.files import load_measurement, load_noise
+from paper.engine.request import Request
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,35 @@
+"""The trained ResNet-20 and its images, from the data folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from paper.data.folder import data_file
+from paper.data.images import normalise
+from paper.models.resnet import load_npz, resnet20
+
+CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
+
+
+def cifar_batch(path: str | os.PathLike[str], num_images: int) -> tuple[Tensor, Tensor]:
+    """The first training images, normalised, and their labels."""
+    with np.load(path, allow_pickle=False) as archive:
+        images, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
+    return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
+
+
+def resnet20_problem(
+    data: Path | None, num_images: int
+) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    """The trained network, its loss and its first training images."""
+    weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
+    model = resnet20()
+    load_npz(model, weights)
+    return model, F.cross_entropy, cifar_batch(images, num_images)
