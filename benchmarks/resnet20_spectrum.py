@@ -126,7 +126,7 @@ def rows_of(estimate: SpectrumEstimate) -> list[ProbeRow]:
                     probe=i,
                     num_counted=len(probe.counted),
                     extra=extra_term(prepare(probe.spectrum, WEIGHT_DECAY)),
-                    moved=count_all.moved(*blocks[i]),
+                    moved=count_all.schedule_change(*blocks[i]),
                     along=_distance(curves[i], last[i]),
                     predicted=probe_error([probe], WEIGHT_DECAY, TYPICAL_STEPS, dim),
                     actual=actual,
@@ -144,11 +144,13 @@ def settled_rows(estimate: SpectrumEstimate, settle: float = SETTLE) -> list[lis
     settling, reference = _settling(estimate.spectrum.dim), _curve(estimate.spectrum)
     rows = []
     for i, (alphas, betas) in enumerate(zip(estimate.alphas, estimate.betas, strict=True)):
-        counts = (k for k in settling.step_counts(len(alphas)) if settling.moved(alphas[:k], betas[:k]) < settle)
+        counts = (
+            k for k in settling.step_counts(len(alphas)) if settling.schedule_change(alphas[:k], betas[:k]) < settle
+        )
         k = next(counts, len(alphas))
         probe, curve = settling.sharpened(alphas[:k], betas[:k]), settling.curve(alphas[:k], betas[:k])
         errors = (
-            settling.moved(alphas[:k], betas[:k]), _distance(curve, settling.curve(alphas, betas)),
+            settling.schedule_change(alphas[:k], betas[:k]), _distance(curve, settling.curve(alphas, betas)),
             probe_error([probe], WEIGHT_DECAY, TYPICAL_STEPS, estimate.spectrum.dim or 0), _distance(curve, reference),
         )  # fmt: skip
         rows.append([f"{i}", f"{k}", *map(_three_digits, errors)])

@@ -84,7 +84,7 @@ def test_the_page_has_the_spectrum_and_its_noise_next_to_it(tmp_path, monkeypatc
     path = tmp_path / "spectrum.npz"
     path.write_bytes(page.files["resnet20_spectrum.npz"])
     record, noise = load_measurement(path), load_noise(path)
-    assert record.made_by == "python -m paper resnet20-spectrum, seed 0"
+    assert record.made_by == "python -m benchmarks.resnet20_spectrum, seed 0"
     assert record.num_probes == 3
     assert record.distance_between_probes > 0
     assert (noise.batch_size, noise.num_examples, noise.num_samples) == (128, 200, 4)
