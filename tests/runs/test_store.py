@@ -19,33 +19,55 @@ RUN = Run({"lr": 0.1, "epochs": 5, "min_lr": None}, seed=3)
 OUTCOME = Outcome({"gap": 1 / 3}, ((0.0, 1.0), (5.0, 1 / 3)))
 
 
-def test_a_run_comes_back_exactly(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "s.sqlite"
+
+
+@pytest.fixture
+def filled(path):
+    """A store with one run."""
+    store = Store(path)
+    store.add("e", [RUN], [OUTCOME], ORIGIN, seconds=1.5)
+    return store
+
+
+def rows_of(path, query):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def change(path, statement, *values):
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def test_a_run_comes_back_exactly(path):
+    store = Store(path)
     other = Run({**RUN.settings, "lr": 0.2}, seed=3)
     assert store.outcomes("e", [RUN]) == [None]
     store.add("e", [RUN], [OUTCOME], ORIGIN, seconds=1.5)
-    assert Store(tmp_path / "s.sqlite").outcomes("e", [other, RUN]) == [None, OUTCOME]
+    store.add("e", [RUN], [Outcome({"gap": 9.0})], ORIGIN, 1.0)  # a second outcome changes nothing
+    assert Store(path).outcomes("e", [other, RUN]) == [None, OUTCOME]
     assert store.outcomes("another", [RUN]) == [None]
     (row,) = store.rows("e")
     assert (row["settings"], row["seed"], row["metrics"]) == (RUN.settings, 3, {"gap": 1 / 3})
     assert (row["versions"], row["revision"], row["seconds"], row["diverged"]) == ({"python": "3"}, "abc", 1.5, 0)
 
 
-def test_several_curves_come_back_and_one_is_stored_as_ever(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
+def test_several_curves_come_back_and_one_is_stored_as_ever(path):
+    store = Store(path)
     several = Outcome({"a": 1.0}, curves={"loss": ((1.0, 0.5), (2.0, 1 / 3)), "accuracy": ((2.0, 0.9),)})
     both = Outcome({"a": 1.0}, ((0.0, 2.0),), True, {"loss": ()})
     runs = [Run({"lr": lr}, 0) for lr in (0.1, 0.2, 0.3)]
     store.add("e", runs, [several, both, OUTCOME], ORIGIN, 1.0)
     assert store.outcomes("e", runs) == [several, both, OUTCOME]
-    with contextlib.closing(sqlite3.connect(store.path)) as connection, connection:
-        query = "SELECT curve FROM runs WHERE key = ?"
-        (text,) = connection.execute(query, [key_of("e", runs[2])]).fetchone()
-    assert text == "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
+    text = "[[0.0, 1.0], [5.0, 0.3333333333333333]]"  # as stores of one curve always had it
+    assert rows_of(path, f"SELECT curve FROM runs WHERE key = '{key_of('e', runs[2])}'") == [(text,)]
 
 
-def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(tmp_path, monkeypatch):
-    path, plain, looks = tmp_path / "s.sqlite", sqlite3.connect, []
+def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(path, monkeypatch):
+    plain, looks = sqlite3.connect, []
 
     class Watched(sqlite3.Connection):
         def execute(self, *words):
@@ -71,34 +93,20 @@ def test_a_store_that_is_just_being_made_is_never_taken_for_another_file(tmp_pat
 def test_the_order_of_settings_does_not_matter_and_their_values_do():
     shuffled = Run(dict(reversed(list(RUN.settings.items()))), seed=3)
     assert key_of("e", shuffled) == key_of("e", RUN)
-    others = [
-        Run(RUN.settings, 4),
-        Run({**RUN.settings, "lr": 0.1 + 1e-16 + 1e-17}, 3),
-        Run({**RUN.settings, "lr": 0.11}, 3),
-    ]
-    assert len({key_of("e", run) for run in [RUN, others[0], others[2]]}) == 3
+    others = [Run(RUN.settings, 4), Run({**RUN.settings, "lr": 0.11}, 3)]
+    assert len({key_of("e", run) for run in [RUN, *others]}) == 3
     with pytest.raises(ValueError, match="JSON"):
         key_of("e", Run({"lr": float("nan")}, 3))
 
 
-def test_a_second_outcome_of_a_run_changes_nothing(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
-    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
-    store.add("e", [RUN], [Outcome({"gap": 9.0})], ORIGIN, 1.0)
-    assert store.outcomes("e", [RUN]) == [OUTCOME]
-    assert len(store.rows("e")) == 1
-
-
-def test_a_claim_keeps_other_processes_off_until_its_owner_dies(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
+def test_a_claim_keeps_other_processes_off_until_its_owner_dies(path):
+    store = Store(path)
     code = (
         "import sys, time; from eigencurve.runs.store import Run, Store\n"
         "won = Store(sys.argv[1]).claim('e', [Run({'lr': 0.1, 'epochs': 5, 'min_lr': None}, 3)])\n"
         "print(len(won), flush=True); time.sleep(60)"
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "s.sqlite")], stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout.readline().strip() == "1"
         assert store.claim("e", [RUN, Run(RUN.settings, 4)]) == [Run(RUN.settings, 4)]
@@ -110,31 +118,27 @@ def test_a_claim_keeps_other_processes_off_until_its_owner_dies(tmp_path):
         child.stdout.close()
 
 
-def test_claims_end_with_the_run_or_when_given_up(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
+def test_claims_end_with_the_run_or_when_given_up(path):
+    store = Store(path)
     store.claim("e", [RUN])
     store.renew()
     store.release("e", [RUN])
-    with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
-        assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+    assert rows_of(path, "SELECT * FROM claims") == []
     store.claim("e", [RUN])
     store.add("e", [RUN], [OUTCOME], ORIGIN, 1.0)
-    with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
-        assert connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+    assert rows_of(path, "SELECT * FROM claims") == []
     assert store.claim("e", [RUN]) == []
 
 
-def test_claims_of_another_host_are_believed_for_an_hour(tmp_path):
-    store = Store(tmp_path / "s.sqlite")
+def test_claims_of_another_host_are_believed_for_an_hour(path):
+    store = Store(path)
     for age, won in ((60, []), (7200, [RUN])):
-        with contextlib.closing(sqlite3.connect(tmp_path / "s.sqlite")) as connection, connection:
-            fields = (key_of("e", RUN), "elsewhere", 1, "", time.time() - age)
-            connection.execute("INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", fields)
+        fields = (key_of("e", RUN), "elsewhere", 1, "", time.time() - age)
+        change(path, "INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", *fields)
         assert store.claim("e", [RUN]) == won
 
 
-def test_many_writers_leave_one_row_a_run(tmp_path):
-    path = tmp_path / "s.sqlite"
+def test_many_writers_leave_one_row_a_run(path):
     Store(path)
     runs = [Run({"i": i}, 0) for i in range(40)]
 
@@ -148,22 +152,15 @@ def test_many_writers_leave_one_row_a_run(tmp_path):
     assert len(Store(path).rows("e")) == 40
 
 
-def foreign_database(path):
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE mine (x)")
-
-
 def newer_store(path):
     Store(path)
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("PRAGMA user_version = 99")
+    change(path, "PRAGMA user_version = 99")
 
 
 def damaged_store(path):
     store = Store(path)
     store.add("e", [Run({"i": i}, 0) for i in range(500)], [OUTCOME] * 500, ORIGIN, 0.0)
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    rows_of(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     content = bytearray(path.read_bytes())
     content[8192:40000] = b"\xff" * (40000 - 8192)
     path.write_bytes(content)
@@ -172,27 +169,18 @@ def damaged_store(path):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (
-            lambda path: path.write_text("no database at all, but long enough to look like a file"),
-            "a store of eigencurve",
-        ),
-        (foreign_database, "another kind of database"),
+        (lambda path: path.write_text("no database, but long enough to look like one"), "a store of eigencurve"),
+        (lambda path: change(path, "CREATE TABLE mine (x)"), "another kind of database"),
         (newer_store, "a store of version 1"),
         (damaged_store, "a store"),
     ],
 )
-def test_a_foreign_or_damaged_file_is_refused_and_left_as_it_is(make, match, tmp_path):
-    path = tmp_path / "s.sqlite"
+def test_a_foreign_or_damaged_file_is_refused_and_left_unchanged(make, match, path):
     make(path)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=match):
         Store(path)
     assert path.read_bytes() == before
-
-
-def change(path, statement, *values):
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement, values)
 
 
 DAMAGE = {
@@ -209,21 +197,20 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("column", DAMAGE)
-def test_a_changed_value_is_refused_instead_of_returned(column, tmp_path):
-    path = tmp_path / "s.sqlite"
-    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+@pytest.mark.usefixtures("filled")
+def test_a_changed_value_is_refused_instead_of_returned(column, path):
     change(path, f"UPDATE runs SET {column} = ?", DAMAGE[column])
     for store in (Store(path), Store(path, read_only=True)):
-        with pytest.raises(DamagedStoreError, match=r"Store: 'path' must be a store in good order, got .*checksum"):
+        with pytest.raises(DamagedStoreError, match="checksum") as error:
             store.rows("e")
+        assert error.value.constraint == "a store in good order"
         with pytest.raises(DamagedStoreError, match="checksum"):
             store.outcomes("e", [RUN])
 
 
-def test_every_flipped_bit_is_refused_or_changes_nothing(tmp_path):
-    path, copy = tmp_path / "s.sqlite", tmp_path / "copy.sqlite"
-    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
-    whole, expected = path.read_bytes(), Store(path).rows("e")
+def test_every_flipped_bit_is_refused_or_changes_nothing(path, filled):
+    copy = path.with_name("copy.sqlite")
+    whole, expected = path.read_bytes(), filled.rows("e")
     used = [place for place in range(100, len(whole)) if whole[place]]
     for place in used[::3]:
         copy.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
@@ -231,20 +218,16 @@ def test_every_flipped_bit_is_refused_or_changes_nothing(tmp_path):
             assert Store(copy, read_only=True).rows("e") in (expected, [])
 
 
-def old_store(path):
+@pytest.fixture
+def old_store(path, filled):
     """A store as version 0.1 wrote it: the same tables without checksums."""
-    store = Store(path)
-    store.add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
     change(path, "DROP TABLE checks")
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        found = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    assert found == {"runs", "claims"}
-    return store
+    assert set(rows_of(path, "SELECT name FROM sqlite_schema WHERE type = 'table'")) == {("runs",), ("claims",)}
+    return filled
 
 
-def test_a_store_without_checksums_opens_and_gets_them(tmp_path):
-    path = tmp_path / "s.sqlite"
-    old_store(path)
+@pytest.mark.usefixtures("old_store")
+def test_a_store_without_checksums_opens_and_gets_them(path):
     assert Store(path, read_only=True).outcomes("e", [RUN]) == [OUTCOME]
     assert Store(path).outcomes("e", [RUN]) == [OUTCOME]
     change(path, "UPDATE runs SET metrics = '{}'")
@@ -252,46 +235,39 @@ def test_a_store_without_checksums_opens_and_gets_them(tmp_path):
         Store(path).outcomes("e", [RUN])
 
 
-def test_an_older_version_can_go_on_writing(tmp_path):
-    path, other = tmp_path / "s.sqlite", Run({"lr": 9.0}, 1)
+def test_an_older_version_can_still_write(path):
+    other = Run({"lr": 9.0}, 1)
     store = Store(path)
     row = (key_of("e", other), "e", '{"lr": 9.0}', 1, '{"gap": 1.0}', 0, "[]", "{}", "abc", 1.0, 2.0)
     change(path, "INSERT OR IGNORE INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", *row)
     assert store.outcomes("e", [other]) == [Outcome({"gap": 1.0})]
     assert [row["seconds"] for row in Store(path).rows("e")] == [2.0]
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT count(*) FROM checks").fetchone() == (1,)
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    assert rows_of(path, "SELECT count(*) FROM checks") == [(1,)]
+    assert rows_of(path, "PRAGMA user_version") == [(1,)]
 
 
-def test_text_that_is_no_text_is_damage(tmp_path):
-    path = tmp_path / "s.sqlite"
-    store = old_store(path)
+def test_text_that_is_no_text_is_damage(path, old_store):
     change(path, "UPDATE runs SET metrics = CAST(x'ff41' AS TEXT)")
     with pytest.raises(DamagedStoreError, match=r"a store in good order, got .*decode"):
-        store.rows("e")
-    change(path, "UPDATE runs SET metrics = '{'")
-    with pytest.raises(DamagedStoreError, match="a store in good order"):
-        store.outcomes("e", [RUN])
-    change(path, "ALTER TABLE runs DROP COLUMN curve")
-    with pytest.raises(DamagedStoreError, match="a store in good order"):
-        store.outcomes("e", [RUN])
+        old_store.rows("e")
+    for statement in ("UPDATE runs SET metrics = '{'", "ALTER TABLE runs DROP COLUMN curve"):
+        change(path, statement)
+        with pytest.raises(DamagedStoreError, match="a store in good order"):
+            old_store.outcomes("e", [RUN])
 
 
-def test_reading_leaves_no_trace(tmp_path):
-    path = tmp_path / "s.sqlite"
-    Store(path).add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
+@pytest.mark.usefixtures("filled")
+def test_reading_leaves_no_trace(path):
     before, times = path.read_bytes(), path.stat().st_mtime_ns
     reader = Store(path, read_only=True)
     assert reader.outcomes("e", [RUN]) == [OUTCOME]
     assert reader.experiments() == ["e"]
     assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, times)
-    assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(StoreError, match="opened for reading"):
         reader.add("e", [RUN], [OUTCOME], ORIGIN, 1.5)
     with pytest.raises(FileNotFoundError):
-        Store(tmp_path / "none.sqlite", read_only=True)
-    assert list(tmp_path.iterdir()) == [path]
+        Store(path.with_name("none.sqlite"), read_only=True)
+    assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.fixture
@@ -318,9 +294,8 @@ def test_a_store_that_cannot_be_written_is_not_called_foreign(write_protected):
     assert Store(write_protected, read_only=True).outcomes("e", [RUN]) == [OUTCOME]
 
 
-def test_a_full_disk_is_called_so(tmp_path, monkeypatch):
-    path, plain = tmp_path / "s.sqlite", sqlite3.connect
-    store = Store(path)
+def test_a_full_disk_is_called_so(path, monkeypatch):
+    store, plain = Store(path), sqlite3.connect
 
     class Small(sqlite3.Connection):
         def __init__(self, *words, **options):
@@ -333,9 +308,9 @@ def test_a_full_disk_is_called_so(tmp_path, monkeypatch):
         store.add("e", [RUN], [long], ORIGIN, 1.0)
 
 
-def test_an_io_error_on_a_full_disk_is_called_so(tmp_path, monkeypatch):
+def test_an_io_error_on_a_full_disk_is_called_so(path, monkeypatch):
     """SQLite needs space next to the store, and calls a lack of it an I/O error."""
-    store = Store(tmp_path / "s.sqlite")
+    store = Store(path)
 
     class Failing(sqlite3.Connection):
         def executemany(self, *_):
@@ -343,7 +318,7 @@ def test_an_io_error_on_a_full_disk_is_called_so(tmp_path, monkeypatch):
             error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
             raise error
 
-    plain, free = sqlite3.connect, shutil.disk_usage(tmp_path)
+    plain, free = sqlite3.connect, shutil.disk_usage(path.parent)
     monkeypatch.setattr("eigencurve.runs.store.sqlite3.connect", lambda *w, **o: plain(*w, factory=Failing, **o))
     for left, words in ((0, "the disk is full"), (1 << 30, "the disk cannot be read or written")):
         monkeypatch.setattr("eigencurve.runs.store.shutil.disk_usage", lambda _, left=left: free._replace(free=left))
