@@ -22,6 +22,7 @@ RANGE_SUFFIXES = ("__MIN", "__MAX")
 # The decimals at the end of a line, and how many lines they are compared with.
 ENDING = re.compile(r"\.\d+(?:[eE][-+]?\d+)?$")
 COMPARED = 100
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|[-+]?inf(inity)?", re.IGNORECASE)
 
 
 def read_delimited(path: Path, text: str, keep: Keep, run: str | None = None, resumed: bool = False) -> Log:
@@ -103,7 +104,7 @@ def _rows(log: Log, text: str) -> Iterator[tuple[int, list[str]]]:
 def _require_names(log: Log, header: list[str]) -> None:
     if not any(header):
         log.refuse("the file is empty")
-    if all(_is_number(name) for name in header):
+    if all(NUMBER.fullmatch(name) for name in header):
         remedy = "The first line must name the columns, for example: step,lr,loss."
         log.refuse(f"the first line holds numbers, {listed(header)}", remedy)
     repeated = sorted({name for name in header if name and header.count(name) > 1}) if len(header) < 10**4 else []
@@ -127,11 +128,3 @@ def _metrics(log: Log, header: list[str], run: str | None) -> dict[str, int]:
         for place, (owner, dash, metric) in enumerate(parts)
         if not metric.endswith(RANGE_SUFFIXES) and (not dash or owner == log.run)
     }
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

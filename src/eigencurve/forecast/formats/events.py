@@ -11,8 +11,10 @@ tensorflow/core/framework/{summary,tensor}.proto.
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,6 @@ TENSOR_TYPE, TENSOR_CONTENT, TENSOR_FLOATS, TENSOR_DOUBLES = 1, 4, 5, 6
 TENSOR_TYPES = {1: "<f", 2: "<d"}
 
 UintArray = NDArray[np.uint32]
-Field = tuple[int, int, int | bytes]
 
 
 def _crc_table() -> UintArray:
@@ -82,7 +83,7 @@ def read_events(paths: list[Path], contents: list[bytes], keep: Keep) -> Log:
             number += 1
             try:
                 scalars = list(_scalars(content[start : start + length]))
-            except (ValueError, IndexError, struct.error):
+            except (AttributeError, IndexError, TypeError, ValueError, struct.error):
                 refuse_log(path, f"the record at byte {start} is not an event of TensorBoard")
             for step, tag, value in scalars:
                 log.add(number, step, {tag: value})
@@ -124,58 +125,37 @@ def _require_checksums(path: Path, data: NDArray[np.uint8], starts: IntArray, le
 
 def _scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
     """Step, tag and value of each scalar in an event."""
-    step, summaries = 0, []
-    for number, kind, value in _fields(event):
-        if number == EVENT_STEP and kind == VARINT and isinstance(value, int):
-            step = value - 2**64 if value >= 2**63 else value
-        elif number == EVENT_SUMMARY and isinstance(value, bytes):
-            summaries.append(value)
-    for summary in summaries:
-        for number, _, value in _fields(summary):
-            if number == SUMMARY_VALUE and isinstance(value, bytes):
-                tag, scalar = _tagged(value)
-                if scalar is not None:
-                    yield step, tag, scalar
+    fields = _fields(event)
+    step = int(next(reversed(fields[EVENT_STEP]), 0))
+    for summary in fields[EVENT_SUMMARY]:
+        for value in map(_fields, _fields(summary)[SUMMARY_VALUE]):
+            tag, number = b"".join(value[VALUE_TAG]).decode("utf-8"), _number(value)
+            if number is not None:
+                yield step - 2**64 * (step >= 2**63), tag, number
 
 
-def _tagged(value: bytes) -> tuple[str, float | None]:
-    """The tag of a summary's value, and its number if it is a scalar."""
-    tag, scalar = "", None
-    for number, kind, content in _fields(value):
-        if number == VALUE_TAG and isinstance(content, bytes):
-            tag = content.decode("utf-8")
-        elif number == VALUE_SIMPLE and kind == FIXED32 and isinstance(content, bytes):
-            scalar = _unpacked("<f", content)
-        elif number == VALUE_TENSOR and kind == BYTES and isinstance(content, bytes):
-            scalar = _tensor_scalar(content)
-    return tag, scalar
+def _number(value: dict[int, list[Any]]) -> float | None:
+    """The number of a summary's value if it is a scalar or a tensor of one float, or None."""
+    for content in value[VALUE_SIMPLE]:
+        return float(struct.unpack("<f", content)[0])
+    for tensor in map(_fields, value[VALUE_TENSOR]):
+        layout = TENSOR_TYPES.get(next(reversed(tensor[TENSOR_TYPE]), 0), "")
+        content = b"".join([*tensor[TENSOR_CONTENT], *tensor[TENSOR_FLOATS], *tensor[TENSOR_DOUBLES]])
+        if layout and len(content) == struct.calcsize(layout):
+            return float(struct.unpack(layout, content)[0])
+    return None
 
 
-def _tensor_scalar(tensor: bytes) -> float | None:
-    """The number in a tensor of one float, or None."""
-    kind, content = 0, b""
-    for number, _, value in _fields(tensor):
-        if number == TENSOR_TYPE and isinstance(value, int):
-            kind = value
-        elif number in (TENSOR_CONTENT, TENSOR_FLOATS, TENSOR_DOUBLES) and isinstance(value, bytes):
-            content += value
-    layout = TENSOR_TYPES.get(kind)
-    return _unpacked(layout, content) if layout and len(content) == struct.calcsize(layout) else None
-
-
-def _unpacked(layout: str, content: bytes) -> float:
-    return float(struct.unpack(layout, content)[0])
-
-
-def _fields(message: bytes) -> Iterator[Field]:
-    """Number, wire type and content of each field: an int, or the bytes of a number or a message."""
+def _fields(message: bytes) -> dict[int, list[Any]]:
+    """The contents of the fields by their number: integers, or the bytes of a number or a message."""
+    fields: dict[int, list[Any]] = defaultdict(list)
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
         number, kind = key >> 3, key & 7
         if kind == VARINT:
             value, place = _varint(message, place)
-            yield number, kind, value
+            fields[number].append(value)
             continue
         if kind == BYTES:
             length, place = _varint(message, place)
@@ -185,8 +165,9 @@ def _fields(message: bytes) -> Iterator[Field]:
             raise ValueError(f"wire type {kind}")
         if length > len(message) - place:
             raise ValueError("a field is longer than its message")
-        yield number, kind, message[place : place + length]
+        fields[number].append(message[place : place + length])
         place += length
+    return fields
 
 
 def _varint(message: bytes, place: int) -> tuple[int, int]:

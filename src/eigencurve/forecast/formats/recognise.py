@@ -28,13 +28,12 @@ def is_log(path: Path) -> bool:
     """
     if path.is_dir():
         return True
-    found = _by_content(_head(path)) if path.is_file() else None
-    return path.suffix.lower() not in SPECTRUM_SUFFIXES if found is None else found
-
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(HEAD)
+    if path.is_file():
+        with path.open("rb") as file:
+            answer = _by_content(file.read(HEAD))
+        if answer is not None:
+            return answer
+    return path.suffix.lower() not in SPECTRUM_SUFFIXES
 
 
 def _by_content(head: bytes) -> bool | None:
