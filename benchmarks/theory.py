@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.core import best_of, row
 
 import eigencurve as ec
-from eigencurve.theory.allocation import allocate
+from paper.theory.allocation import allocate
 
 T = 10**6
 Q = ec.NoisyQuadratic(ec.PowerLaw(1.5, 1e-4, 1.0).spectrum(256), noise=1.0, initial_error=1.0)

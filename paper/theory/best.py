@@ -12,8 +12,8 @@ from eigencurve import NoisyQuadratic
 from eigencurve.figures.style import COLOURS, DASHES
 from eigencurve.schedules.comparison import ComparisonTable
 from eigencurve.spectrum import prepare
-from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.optimal import Search
+from eigencurve.theory.starting_points import starting_points
 from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table, page_with_figure
@@ -58,7 +58,7 @@ def text(cases: list[Case]) -> str:
         "'gap' is the distance to the lower bound, below which no schedule can get."
     ]
     for case in cases:
-        search = f"Search: started from '{case.found.start}', {case.found.status}."
+        search = f"Search: started from '{label(case.found.start)}', {case.found.status}."
         losses = markdown_table(COLUMNS, _rows(case.table))
         parts.append(f"## T = {case.total_steps:,}, σ² = {case.noise:g}\n\n{losses}\n\n{search}")
     return "\n\n".join(parts)
@@ -89,9 +89,15 @@ def _rows(table: ComparisonTable) -> list[list[str]]:
     return [*rows, ["lower bound", f"{table.max_lr:.4g}", f"{table.lower_bound:.6g}", "", "", "", ""]]
 
 
+def label(name: str) -> str:
+    """The name of a starting point for readers."""
+    return "eigencurve, optimal lengths" if name == "eigencurve_optimal_lengths" else name.replace("_", " ")
+
+
 def _case(problem: NoisyQuadratic, total_steps: int, noise: float) -> Case:
     max_lr = 2 / problem.spectrum.L
     found = problem.search_best(total_steps, max_lr)
-    classics = classic_schedules(problem.spectrum, problem.nodes, total_steps, max_lr)
+    points = starting_points(problem.spectrum, problem.nodes, total_steps, max_lr)
+    classics = {label(name): schedule for name, schedule in points.items()}
     table = problem.compare({**classics, "best found": found.schedule}, max_lr=max_lr, tune_lr=True)
     return Case(total_steps, noise, max_lr, found, table)

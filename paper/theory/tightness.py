@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from eigencurve import NoisyQuadratic, PowerLaw, Spectrum, eigencurve, step_decay
 from eigencurve.figures.style import COLOURS
 from eigencurve.theory import bounds
-from eigencurve.theory.allocation import allocate, schedule_for
 from eigencurve.theory.recursion import LossParts
 from paper.arrays import Array
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table, page_with_figure
+from paper.theory.allocation import allocate, schedule_for
 
 SEED = 0
 NUM_PROBLEMS = 2000

@@ -12,8 +12,8 @@ from tests.reference.problems import pieces, problems, spectra
 
 import eigencurve as ec
 from eigencurve.theory import bounds
-from eigencurve.theory.allocation import allocate, schedule_for
 from eigencurve.theory.certificate import greedy_schedule
+from paper.theory.allocation import allocate, schedule_for
 
 steps = st.integers(1, 20_000)
 SLACK = 1 + 1e-9  # rounding only

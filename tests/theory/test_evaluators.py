@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from tests.reference.problems import problems
 
 import eigencurve as ec
-from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.evaluators import (
     LONG_RUN,
     LONG_RUN_WITH_MOMENTUM,
@@ -16,6 +15,7 @@ from eigencurve.theory.evaluators import (
     exact_evaluator,
 )
 from eigencurve.theory.optimal import LEVELS, knots_for, search
+from eigencurve.theory.starting_points import starting_points
 from eigencurve.theory.tuning import GRID, tune
 
 LAW = ec.PowerLaw(1.5, 5e-4, 180.0).spectrum(200)
@@ -101,7 +101,7 @@ def test_both_searches_try_the_same_scales_starts_and_knots(spectrum, T):
     steps, blocks = (Recorder(kind(nodes)) for kind in EVALUATORS)
     for recorder in (steps, blocks):
         search(recorder, spectrum, T, max_lr)
-    num_classics = len(classic_schedules(spectrum, steps.few, T, max_lr))
+    num_classics = len(starting_points(spectrum, steps.few, T, max_lr))
     assert len(steps.first_scales) == len(blocks.first_scales) == num_classics
     for mine, theirs in zip(steps.first_scales, blocks.first_scales, strict=True):
         assert mine.tolist() == theirs.tolist() == (mine[-1] * GRID).tolist()
@@ -122,7 +122,7 @@ def test_the_search_by_blocks_keeps_to_its_limits(q, T, cap):
     assert_allclose(found.loss, loss, rtol=0.01, atol=1e-290)
     assert found.lower_bound == q.lower_bound(T, max_lr) <= loss * (1 + 1e-11)
     exact = StepEvaluator(q.nodes)
-    for schedule in classic_schedules(q.spectrum, q.nodes, T, max_lr).values():
+    for schedule in starting_points(q.spectrum, q.nodes, T, max_lr).values():
         # the error of the blocks, and of the scale found with them
         assert loss <= q.expected_loss(tune(exact, schedule, max_lr)) * 1.01 + 1e-290
 

@@ -11,9 +11,9 @@ from tests.reference import quadratic as reference
 from tests.reference.problems import pieces, problems
 
 import eigencurve as ec
-from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.evaluators import StepEvaluator
 from eigencurve.theory.optimal import Search, descend, knots_for
+from eigencurve.theory.starting_points import starting_points
 from eigencurve.theory.tuning import tune
 
 S = ec.Spectrum([0.01, 0.1, 0.5, 2.0], [5, 3, 1, 1])
@@ -36,7 +36,7 @@ def test_is_never_worse_than_a_classic_schedule(q, T, cap):
     assert values.max() <= max_lr
     assert values.min() >= 0
     best, evaluator = q.expected_loss(f), StepEvaluator(q.nodes)
-    for schedule in classic_schedules(q.spectrum, q.nodes, T, max_lr).values():
+    for schedule in starting_points(q.spectrum, q.nodes, T, max_lr).values():
         # with momentum, moments cancel when a coordinate overshoots
         slack = 1e-14 * (q.initial_error.max() + q.noise.max()) / (1 - q.momentum) ** 2 if q.momentum else 0.0
         assert best <= q.expected_loss(tune(evaluator, schedule, max_lr)) * (1 + 1e-12) + slack
@@ -92,8 +92,8 @@ def test_every_start_ends_at_the_same_loss(s, T, noise, momentum, nesterov):
     """Long runs show no second minimum. Short runs may have one: see test_the_search_meets_it_too."""
     q = ec.NoisyQuadratic(s, noise, 1.0, momentum, nesterov)
     max_lr, evaluator = q.stable_rate, StepEvaluator(q.nodes)
-    classics = classic_schedules(s, q.nodes, T, max_lr)
-    starts = ("constant", "linear", "elastic step", "eigencurve", "inverse time")
+    classics = starting_points(s, q.nodes, T, max_lr)
+    starts = ("constant", "linear", "elastic_step", "eigencurve", "inverse_time")
     ends = [descend(evaluator, tune(evaluator, classics[name], max_lr), max_lr) for name in starts]
     losses = [q.expected_loss(schedule) for schedule, _ in ends]
     # heavy ball with hardly any noise has flat minima; L-BFGS stops up to 0.2 % above the lowest
@@ -112,7 +112,7 @@ def test_nothing_to_gain_and_nothing_to_lose(noise, error):
 def test_the_result_is_a_schedule_like_any_other():
     found = ec.NoisyQuadratic(S, 10.0, 1.0).search_best(700, 1.0)
     assert found.status == "optimised"
-    assert found.start in classic_schedules(S, ec.NoisyQuadratic(S, 1.0, 1.0).nodes, 700, 1.0)
+    assert found.start in starting_points(S, ec.NoisyQuadratic(S, 1.0, 1.0).nodes, 700, 1.0)
     f = found.schedule
     assert f.kind == "piecewise"
     back = ec.schedule_from_dict(json.loads(json.dumps(f.to_dict())))
@@ -135,7 +135,7 @@ def test_knots_cover_the_run_and_are_dense_at_its_end(T, num):
 @pytest.mark.parametrize(
     ("T", "noise", "known", "ratios"),
     [
-        (39_100, 1.0, 0.1092, {"eigencurve": 1.21, "cosine": 1.61, "step decay": 2.82, "constant": 1.007}),
+        (39_100, 1.0, 0.1092, {"eigencurve": 1.21, "cosine": 1.61, "step_decay": 2.82, "constant": 1.007}),
         (3_910, 1e4, 0.471, {"linear": 1.004}),
     ],
 )
@@ -145,7 +145,7 @@ def test_known_figures_of_a_published_spectrum(data_path, T, noise, known, ratio
     q = ec.NoisyQuadratic(p, noise, 1.0)
     found = q.search_best(T, 2 / p.L)
     assert found.loss < known + 5e-5
-    classics = classic_schedules(p, q.nodes, T, 2 / p.L)
+    classics = starting_points(p, q.nodes, T, 2 / p.L)
     for name, ratio in ratios.items():
         measured = q.expected_loss(tune(StepEvaluator(q.nodes), classics[name], 2 / p.L)) / found.loss
         assert measured == pytest.approx(ratio, abs=0.005)

@@ -42,9 +42,9 @@ class Blocks:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def scaled(self, factor: float) -> Blocks:
-        """The blocks of the schedule with every rate multiplied by ``factor``."""
-        return replace(self, rates=self.rates * factor, rises=self.rises * factor, peak=self.peak * factor)
+    def scaled(self, scale: float) -> Blocks:
+        """The blocks of the schedule with every rate multiplied by ``scale``."""
+        return replace(self, rates=self.rates * scale, rises=self.rises * scale, peak=self.peak * scale)
 
 
 def blocks_of(

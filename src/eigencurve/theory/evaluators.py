@@ -1,7 +1,8 @@
 """Ways to evaluate schedules in a search: exactly, step by step, by blocks of nearly equal rates, or both.
 
 All answer the same questions, so :func:`~eigencurve.theory.tuning.best_scale` and
-:func:`~eigencurve.theory.optimal.search` run the same algorithm on each of them.
+:func:`~eigencurve.theory.optimal.search` run the same algorithm on each of them. The loss of a schedule that diverges
+is infinite.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -26,27 +27,6 @@ SCALE_CELLS, FINE_CELLS = 32, 128
 SCALE_TOLERANCE, FINE_TOLERANCE = 0.25, 0.02
 # Searches follow every step of shorter runs, which takes a few seconds; with momentum, steps take longer.
 LONG_RUN, LONG_RUN_WITH_MOMENTUM = 50_000, 10_000
-
-
-class Evaluator(Protocol):
-    """The losses that a search needs."""
-
-    @property
-    def nodes(self) -> Nodes:
-        """All coordinates of the problem."""
-
-    @property
-    def few(self) -> Nodes:
-        """The compressed nodes on which gradients are computed."""
-
-    def loss(self, schedule: Schedule) -> float:
-        """The expected loss of ``schedule`` as precisely as this evaluator can, or infinity if it diverges."""
-
-    def scaled_losses(self, schedule: Schedule) -> Callable[[Array], Array]:
-        """The function that returns the expected loss of ``schedule`` at several multiples of its rates."""
-
-    def loss_at_knots(self, total_steps: int, knots: IntArray) -> Callable[[Array], tuple[float, Array]]:
-        """The function of the rates at ``knots``, with straight lines in between, that returns loss and gradient."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +108,9 @@ class LongRunEvaluator(BlockEvaluator):
     def loss(self, schedule: Schedule) -> float:
         """The exact expected loss on all nodes."""
         return final_loss(self.nodes, np.array(schedule.values()))
+
+
+Evaluator = StepEvaluator | BlockEvaluator
 
 
 def exact_evaluator(nodes: Nodes, total_steps: int) -> Evaluator:

@@ -101,9 +101,9 @@ def plus(left: Moments, right: Moments) -> Moments:
 
 
 @compiled(fast=True)
-def times(factor: float, moments: Moments) -> Moments:
+def times(scale: float, moments: Moments) -> Moments:
     """The multiple."""
-    return factor * moments[0], factor * moments[1], factor * moments[2]
+    return scale * moments[0], scale * moments[1], scale * moments[2]
 
 
 @compiled(fast=True)

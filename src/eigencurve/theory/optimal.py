@@ -14,10 +14,10 @@ from eigencurve._process import on_one_blas_thread
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.piecewise import piecewise
 from eigencurve.spectrum.spectrum import Spectrum
-from eigencurve.theory.candidates import classic_schedules
 from eigencurve.theory.certificate import certificate
 from eigencurve.theory.evaluators import Evaluator, LongRunEvaluator
 from eigencurve.theory.short_runs import SHORT_RUN, low_minima, reliable
+from eigencurve.theory.starting_points import starting_points
 from eigencurve.theory.tuning import tune
 
 # Number of knots in each of three passes; each pass starts from the result of the one before.
@@ -50,13 +50,13 @@ class Search:
     """The result of a search for the best schedule.
 
     Attributes:
-        schedule: Best schedule found.
+        schedule: Best schedule of the search.
         loss: Expected loss of ``schedule``.
         lower_bound: The certificate; no schedule has a lower expected loss. None with momentum, for which there is no
             certificate.
-        start: Name of the classic schedule that the search started from, or that ``schedule`` is. In a short run also
-            ``"minimum 1"``, ``"minimum 2"`` …, the lowest local minima that a search from many starts found.
-        status: ``"optimised"``, ``"not converged"``, or ``"classic"`` if a classic schedule was best.
+        start: Name of the starting point that led to ``schedule``, such as ``"cosine"``. In a short run also
+            ``"minimum 1"``, ``"minimum 2"`` …, the lowest local minima of a search from many starts.
+        status: ``"optimised"``, ``"not converged"``, or ``"classic"`` if a starting point itself was best.
     """
 
     schedule: Schedule
@@ -84,7 +84,7 @@ def search(
 ) -> Search:
     """Search for the schedule of T steps with 0 <= lr <= max_lr that has the least expected loss.
 
-    Every classic schedule is tuned to its best scale. From the best of them (the best three, if the problem is small)
+    Every starting point is tuned to its best scale. From the best of them (the best three, if the problem is small)
     L-BFGS optimises the rates. A short run is also searched from many other rates, because its loss has many minima:
     see :func:`~eigencurve.theory.short_runs.low_minima`. The result is the best schedule among all of these, so it is
     never worse than a tuned classic one.
@@ -97,39 +97,33 @@ def search(
         tolerance: A pass of L-BFGS ends when an iteration lowers the loss by less than this fraction.
     """
     few = evaluator.few
-    found = [
-        _result(evaluator, tune(evaluator, schedule, max_lr), name, "classic")
-        for name, schedule in classic_schedules(spectrum, few, total_steps, max_lr).items()
+    results = [
+        Search(tuned := tune(evaluator, schedule, max_lr), evaluator.loss(tuned), None, name, "classic")
+        for name, schedule in starting_points(spectrum, few, total_steps, max_lr).items()
     ]
     num_starts = NUM_STARTS if total_steps * len(few) <= CHEAP else 1
-    for start in sorted(found, key=_loss)[:num_starts]:
+    for start in sorted(results, key=_loss)[:num_starts]:
         schedule, converged = descend(evaluator, start.schedule, max_lr, tolerance)
-        found.append(_result(evaluator, schedule, start.start, STATUS[converged]))
+        results.append(Search(schedule, evaluator.loss(schedule), None, start.start, STATUS[converged]))
     if total_steps <= SHORT_RUN:
-        found += _from_minima(evaluator, found, max_lr, tolerance)
-        found = [one for one in found if reliable(few, one.schedule.values())] or found
+        results += _lower_minima(evaluator, results, max_lr, tolerance)
+        results = [result for result in results if reliable(few, result.schedule.values())] or results
     bound = None if evaluator.nodes.momentum else certificate(evaluator.nodes, total_steps, max_lr)
-    return replace(min(found, key=_loss), lower_bound=bound)
+    return replace(min(results, key=_loss), lower_bound=bound)
 
 
-def _from_minima(evaluator: Evaluator, found: list[Search], max_lr: float, tolerance: float) -> list[Search]:
-    """The minima of :func:`~eigencurve.theory.short_runs.low_minima`, optimised, that are clearly below ``found``."""
-    minima = low_minima(evaluator.few, max_lr, [one.schedule.values() for one in found])
-    polished = [polish(evaluator, rates, max_lr, tolerance) for rates in minima]
-    others = [
-        _result(evaluator, schedule, f"minimum {i}", STATUS[converged])
-        for i, (schedule, converged) in enumerate(polished, start=1)
-    ]
-    lowest = min(map(_loss, found))
-    return [other for other in others if other.loss < (1 - CLEAR) * lowest]
+def _lower_minima(evaluator: Evaluator, results: list[Search], max_lr: float, tolerance: float) -> list[Search]:
+    """The optimised :func:`~eigencurve.theory.short_runs.low_minima` whose losses are clearly below ``results``."""
+    minima = []
+    for i, rates in enumerate(low_minima(evaluator.few, max_lr, [result.schedule.values() for result in results]), 1):
+        schedule, converged = polish(evaluator, rates, max_lr, tolerance)
+        minima.append(Search(schedule, evaluator.loss(schedule), None, f"minimum {i}", STATUS[converged]))
+    lowest = min(map(_loss, results))
+    return [minimum for minimum in minima if minimum.loss < (1 - CLEAR) * lowest]
 
 
-def _result(evaluator: Evaluator, schedule: Schedule, start: str, status: str) -> Search:
-    return Search(schedule, evaluator.loss(schedule), None, start, status)
-
-
-def _loss(found: Search) -> float:
-    return found.loss
+def _loss(result: Search) -> float:
+    return result.loss
 
 
 def knots_for(total_steps: int, num_knots: int) -> IntArray:
@@ -161,8 +155,8 @@ def polish(evaluator: Evaluator, rates: Array, max_lr: float, tolerance: float =
     """Lower the loss of a short run from the ``rates`` of its steps in one pass, and whether that converged."""
     steps = np.arange(len(rates))
     objective = evaluator.loss_at_knots(len(rates), steps)
-    found, _, converged = _minimise(objective, rates, max_lr, tolerance, MAX_CHEAP_ITERATIONS)
-    return piecewise(len(rates), steps.astype(np.float64), found), converged
+    polished, _, converged = _minimise(objective, rates, max_lr, tolerance, MAX_CHEAP_ITERATIONS)
+    return piecewise(len(rates), steps.astype(np.float64), polished), converged
 
 
 def _refined(evaluator: Evaluator, schedule: Schedule, max_lr: float, tolerance: float) -> tuple[Schedule, float, bool]:
@@ -202,5 +196,5 @@ def _minimise(
 
     limits = [(math.log(SMALLEST_RATE), 0.0)] * len(rates)
     options = {**LBFGS, "ftol": tolerance, "maxiter": max_iterations, "maxfun": 2 * max_iterations}
-    found = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-    return np.minimum(max_lr * np.exp(found.x), max_lr), scale * float(found.fun), bool(found.success)
+    minimum = minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+    return np.minimum(max_lr * np.exp(minimum.x), max_lr), scale * float(minimum.fun), bool(minimum.success)

@@ -86,13 +86,13 @@ class LossParts:
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:
-    """The expected loss at several points of a run, split into bias and variance and by octave.
+    """The expected loss at several points of a run, split like :class:`LossParts`.
 
     Attributes:
         steps: Number of steps taken at each point.
         bias: Loss that remains from the initial error, at each point.
         variance: Loss caused by the gradient noise, at each point.
-        octave: Index i of each non-empty octave [μ 2^i, μ 2^(i+1)).
+        octave: Index of each non-empty octave.
         lower: Lower edge of each octave.
         octave_bias: Part of ``bias`` in each octave: one row per point, one column per octave.
         octave_variance: Part of ``variance`` in each octave, likewise.
@@ -165,10 +165,8 @@ def loss_gradient(nodes: Nodes, rates: Array) -> tuple[float, Array]:
 def loss_parts(nodes: Nodes, octaves: tuple[IntArray, Array, IntArray], schedule: Schedule) -> LossParts:
     """The expected loss after all steps of ``schedule``, split into its parts."""
     curve = loss_curve(nodes, octaves, schedule, np.array([schedule.total_steps]))
-    return LossParts(
-        float(curve.bias[0]), float(curve.variance[0]), curve.octave, curve.lower, curve.octave_bias[0],
-        curve.octave_variance[0],
-    )  # fmt: skip
+    parts = curve.octave_bias[0], curve.octave_variance[0]
+    return LossParts(float(curve.bias[0]), float(curve.variance[0]), curve.octave, curve.lower, *parts)
 
 
 def loss_curve(

@@ -32,20 +32,20 @@ SEED = 0
 Minimum = tuple[float, Array]
 
 
-def low_minima(nodes: Nodes, max_lr: float, known: Sequence[Array]) -> list[Array]:
+def low_minima(nodes: Nodes, max_lr: float, good: Sequence[Array]) -> list[Array]:
     """The rates of a few low local minima of the loss, roughly; the lowest first.
 
-    Sweeps of exact minimisation over one rate at a time lower the loss from ``known`` rates and from random ones. Then
+    Sweeps of exact minimisation over one rate at a time lower the loss from ``good`` rates and from random ones. Then
     a few rates of the best results are replaced or exchanged at random, and the loss is lowered again, in rounds.
 
     Args:
         nodes: The coordinates of the problem.
         max_lr: Largest rate allowed.
-        known: The rates of good schedules, one array of all T steps for each.
+        good: The rates of good schedules, one array of all T steps for each.
     """
     rng, nodes = np.random.default_rng(SEED), compress(nodes, NUM_CELLS)
-    starts = (max_lr * shares for shares in random_shares(rng, len(known[0]), NUM_STARTS))
-    minima = _distinct(_lowered(nodes, rates, max_lr) for rates in (*known, *starts))
+    starts = (max_lr * shares for shares in random_shares(rng, len(good[0]), NUM_STARTS))
+    minima = _distinct(_lowered(nodes, rates, max_lr) for rates in (*good, *starts))
     for _ in range(NUM_ROUNDS):
         changed = (_changed(rng, rates, max_lr) for _, rates in minima[:KEPT] for _ in range(NUM_CHANGED))
         minima = _distinct([*minima, *(_lowered(nodes, rates, max_lr) for rates in changed)])
@@ -88,8 +88,8 @@ def _changed(rng: np.random.Generator, rates: Array, max_lr: float) -> Array:
 
 def _distinct(minima: Iterable[Minimum]) -> list[Minimum]:
     """The minima with clearly different losses, the lowest first."""
-    found: list[Minimum] = []
+    distinct: list[Minimum] = []
     for loss, rates in sorted(minima, key=lambda minimum: minimum[0]):
-        if np.isfinite(loss) and (not found or loss > found[-1][0] * (1 + SAME)):
-            found.append((loss, rates))
-    return found
+        if np.isfinite(loss) and (not distinct or loss > distinct[-1][0] * (1 + SAME)):
+            distinct.append((loss, rates))
+    return distinct

@@ -8,7 +8,7 @@ from tests.reference.problems import spectra
 
 import eigencurve as ec
 from eigencurve.schedules.allocation import variance_term
-from eigencurve.theory.allocation import allocate, kkt_residual, marginal_gain, schedule_for
+from paper.theory.allocation import allocate, kkt_residual, marginal_gain, schedule_for
 
 betas = st.sampled_from([1.0001, 1.1, 1.5, 2.0, 3.0, 10.0])
 
@@ -85,22 +85,3 @@ def test_the_schedule_is_eigencurve_at_one_over_l(s, T, kind):
         assert_allclose(f.values(), ec.eigencurve(s, T, 1 / s.L, allocation=kind).values(), rtol=1e-9)
     else:
         assert_allclose(f.values(), 1 / (s.L * (1 + np.arange(T))), rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "match"),
-    [([1.0], "2 numbers >= 0"), ([3.0, -1.0], "2 numbers >= 0"), ([0.5, 0.7], "a whole sum"), ([0, 0], "whole sum")],
-)
-def test_refuses_bad_lengths(lengths, match):
-    with pytest.raises(ValueError, match=match):
-        schedule_for(ec.Spectrum([1.0, 2.0], [1, 1]), lengths)
-
-
-def test_refuses_bad_arguments():
-    s = ec.Spectrum([1.0, 2.0], [1, 1])
-    with pytest.raises(ValueError, match="allocate: 'total_steps' must be >= 1, got 0"):
-        allocate(s, 0)
-    with pytest.raises(ValueError, match="'allocation' must be one of 'optimal', 'sqrt'"):
-        allocate(s, 5, allocation="best")
-    with pytest.raises(ValueError, match="'beta' must be > 1"):
-        allocate(s, 5, beta=1.0)
