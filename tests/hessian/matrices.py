@@ -60,3 +60,19 @@ def random_spectrum(rng):
     else:
         bulk = 10 * scale * rng.uniform(0, 1, num_bulk)
     return np.concatenate((bulk, np.abs(bulk).max() * np.exp(rng.uniform(0.1, 6, num_outliers))))
+
+
+class Counting:
+    """Any operator, with its products counted; ``stop_after`` of them, it raises what Ctrl-C raises."""
+
+    def __init__(self, operator, stop_after=None):
+        self._operator, self._stop_after, self.num_products = operator, stop_after, 0
+
+    def __getattr__(self, name):
+        return getattr(self._operator, name)
+
+    def __call__(self, vector):
+        if self.num_products == self._stop_after:
+            raise KeyboardInterrupt
+        self.num_products += 1
+        return self._operator(vector)

@@ -35,16 +35,16 @@ def test_projecting_off_leaves_nothing_along_the_rows():
     torch.testing.assert_close(vector, kept)
 
 
-def test_locking_keeps_rows_orthonormal_and_coordinates_true():
-    """After a rotation, each row is still the combination of Lanczos vectors given by its coordinates."""
+class Diagonal:
+    dim, dtype, device = 400, torch.float64, CPU
     eigenvalues = torch.from_numpy(hessian_like(400, 10))
 
-    class Diagonal:
-        dim, dtype, device = 400, torch.float64, CPU
+    def __call__(self, vector):
+        return self.eigenvalues * vector
 
-        def __call__(self, vector):
-            return eigenvalues * vector
 
+def test_locking_keeps_rows_orthonormal_and_coordinates_true():
+    """After a rotation, each row is still the combination of Lanczos vectors given by its coordinates."""
     full = Recurrence(Diagonal(), plan_memory(400, 60, 62 * 8 * 400, torch.float64))
     locked = Recurrence(Diagonal(), plan_memory(400, 60, 32 * 8 * 400, torch.float64))
     for run in (full, locked):
@@ -62,14 +62,6 @@ def test_locking_keeps_rows_orthonormal_and_coordinates_true():
 
 def test_the_rows_kept_are_the_ritz_vectors_closest_to_convergence():
     """At the first lock every row is a Lanczos vector, so the Ritz vectors are known from the tridiagonal alone."""
-    eigenvalues = torch.from_numpy(hessian_like(400, 10))
-
-    class Diagonal:
-        dim, dtype, device = 400, torch.float64, CPU
-
-        def __call__(self, vector):
-            return eigenvalues * vector
-
     run = Recurrence(Diagonal(), plan_memory(400, 60, 32 * 8 * 400, torch.float64))
     run.start(start(400))
     while not run.basis.is_full:

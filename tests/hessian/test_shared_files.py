@@ -44,14 +44,10 @@ def test_the_newest_state_that_all_have_is_chosen(tmp_path, mine, other, chosen)
     assert newest_common(Offers((True, other)), path, {key: key for key in mine}, refuse) == chosen
 
 
-def test_before_the_first_complete_save_there_is_nothing_to_resume(tmp_path):
+def test_without_a_common_state_there_is_nothing_to_resume_or_a_refusal(tmp_path):
     path = tmp_path / "run.npz"
     assert newest_common(Offers((False, {(0, 1)})), path, {}, refuse) is None
     assert newest_common(whole_space(3), path, {}, refuse) is None
-
-
-def test_a_missing_file_of_another_process_is_refused(tmp_path):
-    path = tmp_path / "run.npz"
     path.touch()
     with pytest.raises(ValueError, match="a file of every process, got files without a common step"):
         newest_common(Offers((False, set())), path, {(0, 4): "mine"}, refuse)

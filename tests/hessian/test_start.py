@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from tests.hessian.matrices import Counting
 from tests.hessian.models import dense_hessian, problem
 from tests.hessian.test_noise import DECAY, regression
 
@@ -144,18 +145,9 @@ def test_a_finished_checkpoint_needs_no_step(tmp_path):
     model, start, operator, _ = made()
     estimate, path = estimate_spectrum(operator, 20), tmp_path / "start.npz"
     whole = estimate_start(operator, (start, model), estimate, num_products=10, checkpoint=path)
-    calls = []
-
-    class Counting:
-        def __getattr__(self, name):
-            return getattr(operator, name)
-
-        def __call__(self, vector):
-            calls.append(1)
-            return operator(vector)
-
-    again = estimate_start(Counting(), (start, model), estimate, num_products=10, checkpoint=path)
+    counting = Counting(operator)
+    again = estimate_start(counting, (start, model), estimate, num_products=10, checkpoint=path)
     assert np.array_equal(again.octaves.mass, whole.octaves.mass)
-    assert len(calls) == 1  # the product that makes sure that the checkpoint belongs to the operator
+    assert counting.num_products == 1  # the product that makes sure that the checkpoint belongs to the operator
     with pytest.raises(ValueError, match="a checkpoint of another problem"):
         estimate_start(operator, flat(model), estimate, num_products=10, checkpoint=path)

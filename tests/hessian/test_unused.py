@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.hessian.matrices import MatrixOperator, hessian_like
+from tests.hessian.matrices import Counting, MatrixOperator, hessian_like
 from torch import nn
 from torch.nn import functional as F
 
@@ -82,19 +82,10 @@ def test_an_interrupted_run_resumes_with_the_same_numbers(tmp_path):
     assert again.spectrum == whole.spectrum
 
 
-class InterruptedAtOnce(MatrixOperator):
-    """Ctrl-C during the first product of the run, the second one of the operator."""
-
-    def __call__(self, vector):
-        if self.num_products == 1:
-            raise KeyboardInterrupt
-        return super().__call__(vector)
-
-
 def test_a_run_that_was_stopped_in_its_first_product_starts_again(tmp_path):
     path = tmp_path / "run.npz"
     with pytest.raises(KeyboardInterrupt):
-        estimate_spectrum(InterruptedAtOnce(padded()), 60, settle=None, progress=False, checkpoint=path)
+        estimate_spectrum(Counting(MatrixOperator(padded()), 1), 60, settle=None, progress=False, checkpoint=path)
     assert estimate(padded(), checkpoint=path).spectrum == estimate(padded()).spectrum
 
 
