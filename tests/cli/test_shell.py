@@ -132,7 +132,7 @@ ERROR = ArgumentValueError("wsd", "decay_steps", ("<= ", Arg("total_steps"), " =
     ("error", "options", "text"),
     [
         (ERROR, {"decay_steps": "--d", "steps": "--steps"}, "--d must be <= --steps = 5. Or 'lr'."),
-        (ERROR, {"steps": "--steps"}, str(ERROR)),
+        (ERROR, {"steps": "--steps"}, "wsd: 'decay_steps' must be <= --steps = 5. Or 'lr'."),
         (ArgumentWarning(("Pass ", Arg("shape"), ".")), {"warmup_shape": "--warmup-shape"}, "Pass --warmup-shape."),
         (
             ArgumentValueError("load_run", "lr", "a\nb", 1),

@@ -159,8 +159,10 @@ def in_options(error: Any, options: Mapping[str, str]) -> str:
     text = str(error)
     if isinstance(error, ArgumentWarning):
         text = spelled(error.words, option_of)
-    elif isinstance(error, ArgumentError) and option_of(error.argument) != quoted(error.argument):
+    elif isinstance(error, ArgumentError):
         text = error.sentence(option_of, show_none=False)
+        if text.startswith(quoted(error.argument)):  # no option of this command
+            text = f"{error.function}: {text}"
     return " ".join(text.split())
 
 
