@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -152,19 +151,20 @@ def estimate(
     settings = EstimateSettings(
         num_products, num_probes, seed, settle if settle > 0 else None, decay, total, budget, checkpoint
     )
-    found = measure(operator, settings, batch_size, None if begun is None else (begun, model))
-    write(output, found.content(output.suffix.lower()))  # first: a summary of negative curvature alone is an error
-    stability = _stability(found.spectrum, operator, metric, rate)
-    summary = _Summary(found, stability, _limit(found.spectrum, metric), steps)
+    measured = measure(operator, settings, batch_size, None if begun is None else (begun, model))
+    write(output, measured.content(output.suffix.lower()))  # first: a summary of negative curvature alone is an error
+    stability = _stability(measured.spectrum, operator, metric, rate)
+    limit = _limit(measured.spectrum, metric)
     if as_json:
-        show_json({"output": str(output), "dim": operator.dim, **summary.fields()})
+        show_json({"output": str(output), "dim": operator.dim, **_facts(measured, stability, limit)})
     else:
-        typer.echo(f"{operator.dim:,} parameters, {plain.num_examples:,} examples\n{summary}")
-    warn(spectrum_warnings(_subject(found.spectrum), steps))
+        typer.echo(f"{operator.dim:,} parameters, {plain.num_examples:,} examples")
+        typer.echo(_text(measured, stability, limit, is_usual=steps is None))
+    warn(spectrum_warnings(_subject(measured.spectrum), steps))
     if not as_json:
         more = num_probes == 1 and checkpoint is not None
-        used = None if stability is None else stability.lr
-        typer.echo(f"next: {_continued(num_products, more) if found.spectrum.warning else _plan(output, total, used)}")
+        used, unsettled = _rate(stability), measured.spectrum.warning
+        typer.echo(f"next: {_continued(num_products, more) if unsettled else _plan(output, total, used)}")
 
 
 def _continued(num_products: int, resumes: bool) -> str:
@@ -186,46 +186,50 @@ def _subject(found: SpectrumEstimate) -> SpectrumSource:
     return SpectrumSource("measured", found.spectrum, found.weight_decay, found)
 
 
+def _group(metric: Any) -> dict[str, Any]:
+    """The settings of the optimizer that was saved, if there is one."""
+    return dict(metric.param_groups[0]) if hasattr(metric, "param_groups") else {}
+
+
+def _rate(stability: StabilityReport | None) -> float | None:
+    return None if stability is None else stability.lr
+
+
 def _limit(found: SpectrumEstimate, metric: Any) -> RateLimit:
     """The largest stable rate, with the momentum of the optimizer that was saved."""
-    group = metric.param_groups[0] if hasattr(metric, "param_groups") else {}
+    group = _group(metric)
     momentum = group["betas"][0] if "betas" in group else group.get("momentum")
     return rate_limit(_subject(found), momentum=None if momentum is None else float(momentum))
 
 
-@dataclass(frozen=True)
-class _Summary:
-    """What was measured, for printing. ``steps`` is None if the number of steps is not given."""
+def _facts(measured: Measured, stability: StabilityReport | None, limit: RateLimit) -> dict[str, Any]:
+    """What was measured as plain values, ready for JSON."""
+    estimate = measured.spectrum
+    prepared = prepare(estimate.spectrum, estimate.weight_decay)
+    names = ("num_products", "num_distinct", "reason", "weight_decay", "seconds", "preconditioner", "total_steps")
+    facts = {name: getattr(estimate, name) for name in names}
+    facts |= {"settled": not estimate.warning, "L": prepared.L, "kappa": prepared.kappa, "stable_lr": limit.rate}
+    facts |= {"steps_over_kappa": estimate.total_steps / prepared.kappa}
+    if stability is not None:
+        facts |= {"stability": {**vars(stability), "is_stable": stability.is_stable}}
+    if measured.noise is not None:
+        facts |= {"noise": noise_facts(measured.noise)}
+    if measured.start is not None:
+        facts |= {"start": start_facts(measured.start)}
+    return facts
 
-    measured: Measured
-    stability: StabilityReport | None
-    limit: RateLimit
-    steps: int | None
 
-    def fields(self) -> dict[str, Any]:
-        """All facts as plain values, ready for JSON."""
-        found, noise, start = self.measured.spectrum, self.measured.noise, self.measured.start
-        prepared = prepare(found.spectrum, found.weight_decay)
-        names = ("num_products", "num_distinct", "reason", "weight_decay", "seconds", "preconditioner", "total_steps")
-        facts = {name: getattr(found, name) for name in names}
-        facts |= {"settled": not found.warning, "L": prepared.L, "kappa": prepared.kappa, "stable_lr": self.limit.rate}
-        facts |= {"steps_over_kappa": found.total_steps / prepared.kappa}
-        if self.stability is not None:
-            facts |= {"stability": {**vars(self.stability), "is_stable": self.stability.is_stable}}
-        facts |= {} if noise is None else {"noise": noise_facts(noise)}
-        return facts | ({} if start is None else {"start": start_facts(start)})
-
-    def __str__(self) -> str:
-        facts, found = self.fields(), self.measured
-        which = "" if self.steps is not None else ", the default; pass --steps"
-        rate = None if self.stability is None else self.stability.lr
-        lines = [
-            str(found.spectrum),
-            "L = {L:.4g}, kappa = {kappa:.4g}".format(**facts) + f", {self.limit.about(rate)}",
-            f"T/kappa = {facts['steps_over_kappa']:.3g} (T = {found.spectrum.total_steps:,}{which})",
-        ]
-        titles = {"stability": self.stability, "gradient noise": found.noise, "start": found.start}
-        return "\n".join(lines + [f"{title}: {part}" for title, part in titles.items() if part is not None])
+def _text(measured: Measured, stability: StabilityReport | None, limit: RateLimit, is_usual: bool) -> str:
+    """What was measured, for people; ``is_usual`` if the number of steps is the default."""
+    facts = _facts(measured, stability, limit)
+    default = ", the default; pass --steps" if is_usual else ""
+    lines = [
+        str(measured.spectrum),
+        f"L = {facts['L']:.4g}, kappa = {facts['kappa']:.4g}, {limit.about(_rate(stability))}",
+        f"T/kappa = {facts['steps_over_kappa']:.3g} (T = {facts['total_steps']:,}{default})",
+    ]
+    parts = {"stability": stability, "gradient noise": measured.noise, "start": measured.start}
+    return "\n".join(lines + [f"{title}: {part}" for title, part in parts.items() if part is not None])
 
 
 def _metric(path: Path | None, kind: str | None, model: Any, operator: CurvatureOperator) -> Any:
@@ -247,7 +251,7 @@ def _stability(
     """The largest eigenvalue compared with its limit at the learning rate; None if the rate is not known."""
     from eigencurve.hessian import PreconditionedOperator  # imports PyTorch
 
-    group = metric.param_groups[0] if hasattr(metric, "param_groups") else {}
+    group = _group(metric)
     rate = float(group.get("lr", 0.0)) if lr is None else lr
     if lr is None and rate <= 0:  # not given, or the end of a schedule
         return None
