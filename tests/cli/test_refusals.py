@@ -89,7 +89,7 @@ MODEL = ("estimate", "measured:problem")
         (("compare", *LAW, *STEPS, "--lr", "1e9"), "--lr must be <= 1,000 times the stability limit 2/L = 0.4"),
         (("optimal", *LAW, *STEPS, "--max-lr", "1e9"), "--max-lr must be <= 1,000 times the stability limit"),
         # options that would do nothing
-        (("plan", *STEPS, "--noise", "5"), "--noise must be left out without a source. It only"),
+        (("plan", *STEPS, "--noise", "5"), "--noise must be left out without a source"),
         (("plan", *STEPS, "--initial-error", "5"), "--initial-error must be left out without a source"),
         (("plan", *STEPS, "--loss", "x"), "--loss must be left out without a source. It only"),
         (("plan", "positive.txt", *STEPS, "--lr-column", "x"), "--lr-column must be left out with a spectrum"),

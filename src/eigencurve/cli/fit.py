@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from eigencurve._check import ArgumentError
 from eigencurve.cli import options
 from eigencurve.cli.output import ScheduleFiles, command_line, require_writable, show_json, warn, write, write_all
 from eigencurve.cli.shell import new_app
@@ -98,11 +97,8 @@ def fit(
 
 
 def read_logs(logs: list[Path], settings: LogSettings, names: list[str]) -> LoadedRuns:
-    """Read logs, with messages that name the options of the command line."""
-    try:
-        return read_runs(logs, settings, names, _option)
-    except ArgumentError as error:
-        raise ValueError(error.sentence(_option)) from error
+    """Read logs, with warnings that name the options of the command line."""
+    return read_runs(logs, settings, names, _option)
 
 
 def _option(argument: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,25 +16,33 @@ from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import load_problem, require_problem, subject_of
 from eigencurve.planning.code import FRAMEWORKS
 from eigencurve.planning.forecasts import LogSettings
-from eigencurve.planning.plan import APPLIES, KINDS, kind_of
+from eigencurve.planning.plan import KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
 from eigencurve.spectrum.source import SpectrumSource, file_source
 
 app = new_app()
-# The options of the command that are not those of the function.
-OPTIONS = {
-    **APPLIES,
-    "loss": ("logs",),
-    "lr_column": ("logs",),
-    "num_products": ("model",),
-    "checkpoint": ("model",),
-    "spectrum_file": ("model",),
-}
+# The kinds of sources that options of the command apply to; ``plan`` itself refuses the others.
+APPLIES = dict.fromkeys(("loss", "lr_column"), ("logs",)) | dict.fromkeys(
+    ("num_products", "checkpoint", "spectrum_file"), ("model",)
+)
 ONE_MODEL = "Pass one model, one spectrum, or the logs of runs, not several kinds of sources."
 NO_METRIC = (
     "--optimizer must be sgd for a model, because the metric of Adam needs its state. Measure with `eigencurve "
     "estimate --optimizer-state`, and pass the file."
 )
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How a model is measured."""
+
+    num_products: Annotated[int, typer.Option(help="Model: maximum number of Hessian products.")] = 250
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Model: file to save progress to, and to resume from after Ctrl-C or a crash.")
+    ] = None
+    spectrum_file: Annotated[Path, typer.Option(help="Model: file to write the spectrum and the noise to.")] = Path(
+        "spectrum.npz"
+    )
 
 
 @app.command()
@@ -43,6 +51,7 @@ def plan(
     context: typer.Context,
     length: options.RunLength,
     columns: options.LogColumns,
+    measurement: ModelOptions,
     files: ScheduleFiles,
     sources: Annotated[
         list[str] | None,
@@ -68,13 +77,6 @@ def plan(
         ),
     ] = None,
     initial_error: options.InitialError = None,
-    num_products: Annotated[int, typer.Option(help="Model: maximum number of Hessian products.")] = 250,
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Model: file to save progress to, and to resume from after Ctrl-C or a crash.")
-    ] = None,
-    spectrum_file: Annotated[Path, typer.Option(help="Model: file to write the spectrum and the noise to.")] = Path(
-        "spectrum.npz"
-    ),
     code: options.Code = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -99,24 +101,19 @@ def plan(
     if code is not None:
         _check.choice("plan", "code", code, FRAMEWORKS)
     total = length.total
-    model = [word for word in words if _is_model(word)]
-    for word in model:
-        require_problem(word)
-    if model and (len(words) > 1 or optimizer not in (None, "sgd")):
-        raise ValueError(ONE_MODEL if len(words) > 1 else NO_METRIC)
-    options.require_applicable(context, "model" if model else kind_of(words), KINDS, OPTIONS)
-    if model and noise is not None and batch_size is not None:
-        raise ValueError("--batch-size must be left out with a model if --noise is given: nothing else depends on it.")
+    is_model = any(_is_model(word) for word in words)
+    if is_model and len(words) > 1:
+        raise ValueError(ONE_MODEL)
+    options.require_applicable(context, "model" if is_model else kind_of(words), KINDS, APPLIES)
     files.check()
-    require_writable([spectrum_file] if model else [], (".npz", ".json"), files.force)
-    known: list[Any]
-    if model:
-        settings = (num_products, total, weight_decay, checkpoint, batch_size, noise is None)
-        known = [_measured(model[0], spectrum_file, *settings)]
+    if is_model:
+        _require_measurable(words[0], optimizer, noise, batch_size)
+        require_writable([measurement.spectrum_file], (".npz", ".json"), files.force)
+        found = [_measured(words[0], measurement, total, weight_decay, batch_size, noise is None)]
     else:
-        known = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
+        found = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
     answer = make_plan(
-        *known,
+        *found,
         total_steps=total, optimizer=optimizer, lr=lr, max_lr=max_lr, warmup_steps=warmup, momentum=momentum,
         nesterov=nesterov, weight_decay=weight_decay, noise=noise, initial_error=initial_error, batch_size=batch_size,
     )  # fmt: skip
@@ -144,13 +141,20 @@ def _is_model(word: str) -> bool:
     return ":" in word and not Path(word).exists()
 
 
+def _require_measurable(word: str, optimizer: str | None, noise: float | None, batch_size: int | None) -> None:
+    """Refuse options that do not fit a model, before it is measured."""
+    require_problem(word)
+    if optimizer not in (None, "sgd"):
+        raise ValueError(NO_METRIC)
+    if noise is not None and batch_size is not None:
+        raise ValueError("--batch-size must be left out with a model if --noise is given: nothing else depends on it.")
+
+
 def _measured(
     word: str,
-    file: Path,
-    num_products: int,
+    measurement: ModelOptions,
     total: int,
     weight_decay: float | None,
-    checkpoint: Path | None,
     batch_size: int | None,
     with_noise: bool,
 ) -> SpectrumSource:
@@ -166,9 +170,13 @@ def _measured(
     if with_noise and size is None:
         raise ValueError("--batch-size is missing: the gradient noise of a batch is measured too. Or pass --noise.")
     operator = HessianOperator(model, loss_fn, batches)
-    decay = decay_of(operator) if weight_decay is None else weight_decay
-    settings = EstimateSettings(num_products, weight_decay=decay, total_steps=total, checkpoint=checkpoint)
-    found = measure(operator, settings, size if with_noise else None)
-    write(file, found.content(file.suffix.lower()))
-    subject = file_source(file, weight_decay)
-    return subject if weight_decay is not None else replace(subject, decay_source="assumed")
+    settings = EstimateSettings(
+        measurement.num_products,
+        weight_decay=decay_of(operator) if weight_decay is None else weight_decay,
+        total_steps=total,
+        checkpoint=measurement.checkpoint,
+    )
+    file = measurement.spectrum_file
+    write(file, measure(operator, settings, size if with_noise else None).content(file.suffix.lower()))
+    source = file_source(file, weight_decay)
+    return source if weight_decay is not None else replace(source, decay_source="assumed")
