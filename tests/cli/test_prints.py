@@ -3,7 +3,7 @@
 import pytest
 from tests.cli.running import LAW, run
 
-COMPARED = ("schedule ", "cosine", "eigencurve, optimal lengths", "settings ", "gap: distance to the lower bound")
+COMPARED = ("schedule ", "cosine to 0", "Eigencurve, optimal lengths", "settings ", "lower bound")
 SHORT = ("--steps", "100")
 
 
@@ -15,7 +15,7 @@ SHORT = ("--steps", "100")
         (("compare", "noisy.npz", *SHORT, "--batch-size", "16"), ("Noise: measured, σ² = 0.225 (B = 16", *COMPARED)),
         (("compare", *LAW, "--steps", "3000", "--lr", "1"), ("1 is 2.5 times the stability limit", "diverged")),
         (("compare", *LAW, "--steps", "300", "--load", "saved300.json"), ("saved300", *COMPARED)),
-        (("compare", *LAW, *SHORT, "--momentum", "0.9", "--best"), ("momentum 0.9, heavy ball", "numerically best")),
+        (("compare", *LAW, *SHORT, "--momentum", "0.9", "--best"), ("momentum 0.9, heavy ball", "numerical optimum")),
         (("compare", *LAW, *SHORT, "--momentum", "0.9", "--nesterov"), ("momentum 0.9, Nesterov",)),
         (("compare", "adam.npz", *SHORT), ("warning: The spectrum has not settled", "metric of AdamW")),
         (("optimal", *LAW, "--steps", "60"), ("Noise: assumed", "lower bound for every schedule", "gap  ")),

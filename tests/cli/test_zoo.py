@@ -27,13 +27,13 @@ def test_rows_have_the_errors_and_the_noise_or_say_that_they_are_not_measured():
         "272,474",
         f"{known.error_along_probe:.1%}",
         f"{known.error_between_probes:.1%}",
-        f"{known.sigma2:.3g} (128)",
+        f"{known.sigma2:.3g}  ",
         f"{known.gamma:.2f}",
     )
     assert all(number in rows["resnet20_cifar10"] for number in numbers)
     assert "not measured" not in rows["resnet20_cifar10"]
     assert rows["resnet18_cifar10"].split() == [
-        "resnet18_cifar10", "11,173,962", "60", "8.7%", *["not", "measured"] * 3,
+        "resnet18_cifar10", "11,173,962", "60", "8.7%", *["not", "measured"] * 4,
     ]  # fmt: skip
 
 

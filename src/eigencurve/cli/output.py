@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from eigencurve._files import json_bytes, write_atomically
 from eigencurve.cli.options import Force
@@ -21,8 +18,6 @@ from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.kinds import csv_bytes
 
 SCHEDULE_SUFFIXES = (".json", ".csv", *FIGURE_SUFFIXES)
-# A table in a pipe is as wide as its content; nothing is cut off.
-PIPE_WIDTH = 10_000
 # Files with their contents, which exist before the first file is written.
 Contents = list[tuple[Path, bytes]]
 
@@ -30,21 +25,6 @@ Contents = list[tuple[Path, bytes]]
 def show_json(fields: Any) -> None:
     """Print plain values as JSON."""
     typer.echo(json_bytes(fields).decode(), nl=False)
-
-
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """Print a table, fitted to a terminal or unabridged in a pipe. ``right`` lists the right-aligned columns."""
-    terminal = sys.stdout.isatty()
-    table = Table(box=box.SIMPLE_HEAD if terminal else None, pad_edge=False, show_edge=False)
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place in right else "left", no_wrap=not terminal)
-    for row in rows:
-        table.add_row(*row)
-    text = Console(width=None if terminal else PIPE_WIDTH)
-    with text.capture() as captured:
-        text.print(table)
-    for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
 
 
 def require_writable(paths: Sequence[Path], endings: Sequence[str], force: bool) -> None:

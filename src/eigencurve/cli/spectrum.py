@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from eigencurve.cli import options
-from eigencurve.cli.output import require_writable, show_json, show_table, warn, write
+from eigencurve.cli.output import require_writable, show_json, warn, write
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions, subject_of
 from eigencurve.figures import FIGURE_SUFFIXES
 from eigencurve.planning.spectra import SpectrumComparison, compare_spectra
 from eigencurve.planning.warnings import exponent_warning, rate_limit, spectrum_warnings
+from eigencurve.schedules.comparison import aligned
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
 from eigencurve.spectrum.files import SUFFIXES, spectrum_bytes
@@ -141,9 +142,9 @@ def show_subject(subject: SpectrumSource, as_json: bool) -> None:
         typer.echo(subject.measurement.summary)
         if subject.measurement.made_by:
             typer.echo(f"measured by: {subject.measurement.made_by}")
-    for title, known in (("gradient noise", subject.noise), ("start", subject.start)):
-        if known is not None:
-            typer.echo(f"{title}: {known}")
+    for title, estimate in (("gradient noise", subject.noise), ("start", subject.start)):
+        if estimate is not None:
+            typer.echo(f"{title}: {estimate}")
     exponent = "" if isinstance(subject.raw, PowerLaw) else exponent_warning(subject)
     warn([*spectrum_warnings(subject), exponent] if exponent else spectrum_warnings(subject))
 
@@ -153,16 +154,16 @@ def convert_subject(subject: SpectrumSource, output: Path) -> None:
     if isinstance(subject.raw, PowerLaw):
         raise TypeError("a power law has no eigenvalues to write.")
     suffix = ".json" if str(output) == "-" else output.suffix.lower()
-    known = (subject.measurement, subject.noise, subject.start)
-    if suffix == ".txt" and any(part is not None for part in known):
+    measured = (subject.measurement, subject.noise, subject.start)
+    if suffix == ".txt" and any(part is not None for part in measured):
         typer.echo("note: the text format does not record how the spectrum was measured", err=True)
-    write(output, spectrum_bytes(subject.raw, suffix, *(() if suffix == ".txt" else known)))
+    write(output, spectrum_bytes(subject.raw, suffix, *(() if suffix == ".txt" else measured)))
 
 
 def _facts(subject: SpectrumSource) -> dict[str, Any]:
     described = describe_spectrum(subject.spectrum, subject.fraction_negative)
     octaves, errors = described.octaves, subject.octaves
-    known = subject.measurement
+    record = subject.measurement
     return {
         "name": subject.name, "weight_decay": subject.weight_decay, "dim": described.dim,
         "num_nodes": described.num_nodes, "mu": described.mu, "L": described.L, "kappa": described.kappa,
@@ -174,10 +175,10 @@ def _facts(subject: SpectrumSource) -> dict[str, Any]:
             "index": octaves.index.tolist(), "lower": octaves.lower.tolist(), "share": octaves.share.tolist(),
             "error": None if errors is None else errors.error.tolist(),
         },
-        "measurement": None if known is None else {
-            "num_products": known.num_products, "num_distinct": known.num_distinct, "reason": known.reason,
-            "error_along": _finite(known.schedule_change), "error_across": _finite(known.error_between_probes),
-            "preconditioner": known.preconditioner, "seconds": known.seconds, "made_by": known.made_by,
+        "measurement": None if record is None else {
+            "num_products": record.num_products, "num_distinct": record.num_distinct, "reason": record.reason,
+            "error_along": _finite(record.schedule_change), "error_across": _finite(record.error_between_probes),
+            "preconditioner": record.preconditioner, "seconds": record.seconds, "made_by": record.made_by,
         },
         "noise": None if subject.noise is None else noise_facts(subject.noise),
         "start": None if subject.start is None else start_facts(subject.start),
@@ -218,22 +219,13 @@ def _comparison_fields(compared: SpectrumComparison) -> dict[str, Any]:
 
 
 def _show_comparison(compared: SpectrumComparison) -> None:
-    names = compared.names
-    rows = [
-        [f"from {low:.3g}", *(_share(float(compared.shares[name][i])) for name in names)]
-        for i, low in enumerate(compared.lower)
-    ]
-    rows += [
-        ["condition number kappa", *(f"{compared.kappas[name]:.4g}" for name in names)],
-        ["extra term", *(f"{compared.extra_terms[name]:.2f}" for name in names)],
-    ]
-    show_table(["share per octave", *names], rows, right=range(1, len(names) + 1))
+    columns = {"share per octave": [*(f"from {low:.3g}" for low in compared.lower), "kappa", "extra term"]}
+    for name in compared.names:
+        shares = [f"{share:.3e}" if share > 0 else "-" for share in compared.shares[name]]
+        columns[name] = [*shares, f"{compared.kappas[name]:.4g}", f"{compared.extra_terms[name]:.2f}"]
+    typer.echo("\n".join(aligned(columns)))
     for (first, second), far in compared.distances.items():
         typer.echo(
             f"schedules of {first} and {second} over {compared.total_steps:,} steps: "
             f"learning rates differ by at most a factor of {math.exp(far):.3f}"
         )
-
-
-def _share(share: float) -> str:
-    return f"{share:.3e}" if share > 0 else "-"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import typer
 
 from eigencurve.cli import options
-from eigencurve.cli.output import require_writable, show_json, show_table
+from eigencurve.cli.output import require_writable, show_json
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.spectrum import convert_subject, show_subject
+from eigencurve.schedules.comparison import aligned
 from eigencurve.spectrum.files import SUFFIXES
 from eigencurve.spectrum.source import zoo_source
 from eigencurve.spectrum.zoo import ZOO, ZooSummary, zoo_summary
 
-COLUMNS = ("name", "parameters", "products", "error along one probe", "across probes", "sigma^2 (batch)", "gamma")
 JSON_NAMES = {"error_along_probe": "along", "error_between_probes": "across"}
 UNKNOWN = "not measured"
 
@@ -51,13 +51,14 @@ def list_all(as_json: options.AsJson = False) -> None:
 
 
 def _show_list(as_json: bool) -> None:
-    known = [zoo_summary(name) for name in ZOO]
+    summaries = [zoo_summary(name) for name in ZOO]
     if as_json:
-        show_json([{JSON_NAMES.get(name, name): value for name, value in vars(summary).items()} for summary in known])
+        show_json(
+            [{JSON_NAMES.get(name, name): value for name, value in vars(summary).items()} for summary in summaries]
+        )
         return
-    show_table(COLUMNS, [_row(summary) for summary in known], right=range(1, len(COLUMNS)))
-    typer.echo()
-    for summary in known:
+    typer.echo("\n".join([*aligned(_columns(summaries)), ""]))
+    for summary in summaries:
         typer.echo(f"{summary.name}: {summary.network}; {summary.data}; weight decay {summary.weight_decay:g}")
 
 
@@ -88,13 +89,20 @@ def export(
     convert_subject(zoo_source(name), output)
 
 
-def _row(summary: ZooSummary) -> list[str]:
-    noise = _text(summary.sigma2, ".3g") + ("" if summary.batch_size is None else f" ({summary.batch_size})")
-    return [
-        summary.name, _text(summary.dim, ","), _text(summary.num_products, ","),
-        _text(summary.error_along_probe, ".1%"), _text(summary.error_between_probes, ".1%"), noise,
-        _text(summary.gamma, ".2f"),
-    ]  # fmt: skip
+def _columns(summaries: list[ZooSummary]) -> dict[str, list[str]]:
+    columns = {
+        "parameters": ("dim", ","),
+        "products": ("num_products", ","),
+        "error along one probe": ("error_along_probe", ".1%"),
+        "across probes": ("error_between_probes", ".1%"),
+        "sigma^2": ("sigma2", ".3g"),
+        "batch size": ("batch_size", ","),
+        "gamma": ("gamma", ".2f"),
+    }
+    texts = {
+        title: [_text(getattr(summary, name), form) for summary in summaries] for title, (name, form) in columns.items()
+    }
+    return {"name": [summary.name for summary in summaries], **texts}
 
 
 def _text(value: float | None, form: str) -> str:

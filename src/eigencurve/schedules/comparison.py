@@ -160,15 +160,16 @@ def percent(fraction: float) -> str:
 
 
 def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of a text table, header first; numbers are aligned to the right.
+    """The lines of a text table, header first; all columns but the first and those of text are aligned to the right.
 
     >>> aligned({"schedule": ["linear", "wsd"], "loss": ["0.5", "diverged"]})
     ['schedule      loss', 'linear         0.5', 'wsd       diverged']
     """
     padded = []
-    for name, cells in columns.items():
+    for place, (name, cells) in enumerate(columns.items()):
         width = max(map(len, [name, *cells]))
-        padded.append([f"{cell:{'<' if name in TEXT_COLUMNS else '>'}{width}}" for cell in (name, *cells)])
+        side = "<" if place == 0 or name in TEXT_COLUMNS else ">"
+        padded.append([f"{cell:{side}{width}}" for cell in (name, *cells)])
     return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
 
 
