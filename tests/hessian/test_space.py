@@ -8,7 +8,7 @@ from tests.hessian.models import generator
 from tests.torchrun import run_alone
 
 from eigencurve.hessian import space as module
-from eigencurve.hessian.space import Space, even_width, own_part, space_of, whole_space
+from eigencurve.hessian.space import Space, even_range, own_part, space_of, whole_space
 
 
 def test_dot_is_exact_in_float64():
@@ -47,8 +47,8 @@ def test_a_part_of_another_length_is_returned_unchanged():
 
 @given(st.integers(1, 100), st.integers(1, 20))
 def test_even_parts_hold_every_entry_once(dim, count):
-    width = even_width(dim, count)
-    assert sum(max(0, min(width, dim - rank * width)) for rank in range(count)) == dim
+    parts = [even_range(dim, rank, count) for rank in range(count)]
+    assert [entry for part in parts for entry in range(*part)] == list(range(dim))
 
 
 def test_an_operator_without_a_space_has_whole_vectors():

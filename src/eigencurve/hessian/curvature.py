@@ -1,4 +1,4 @@
-"""CurvatureOperator: what the operators of a model's loss share, from their arguments to their gradients."""
+"""CurvatureOperator: the shared part of all operators of a model's loss, from their arguments to their gradients."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class CurvatureOperator(ABC):
         self,
         vector: Tensor,
         seed: int,
-        rebuild: bool = True,  # noqa: ARG002 -- differences keep nothing
+        rebuild: bool = True,  # noqa: ARG002 -- see GraphOperator
         step: float | None = None,
     ) -> Tensor:
         r"""The product with all random states set to ``seed`` first; here by central differences of the gradient.
@@ -134,7 +134,7 @@ class CurvatureOperator(ABC):
         Args:
             vector: The vector v.
             seed: Seed of all random states.
-            rebuild: Whether to forget what is kept between products first.
+            rebuild: Whether to drop a kept graph first; differences have none.
             step: Relative step; None is ``difference_step``.
         """
         length = self.space.norm(vector)
@@ -197,7 +197,7 @@ class CurvatureOperator(ABC):
         """Return this operator in the metric of an adaptive optimizer, P^(-1/2) H P^(-1/2).
 
         The diagonal of P and the weight decay are copied from the optimizer's current state;
-        :class:`PreconditionedOperator` explains what becomes of the decay. If parameter groups have different learning
+        :class:`PreconditionedOperator` explains how the decay enters. If parameter groups have different learning
         rates, P includes their ratios to the rate of the first group.
 
         Args:
@@ -224,7 +224,7 @@ class CurvatureOperator(ABC):
                 return None
             try:
                 whole, *parts = (self._plain_loss(each) for each in (batch, *(half for _, half in halves)))
-            except Exception:  # the checks that follow report what is wrong with the whole microbatch
+            except Exception:  # later checks report errors of the whole microbatch
                 return None
         mean = sum(size * loss for (size, _), loss in zip(halves, parts, strict=True)) / sum(n for n, _ in halves)
         return whole, mean, sum(parts)
@@ -300,7 +300,7 @@ class CurvatureOperator(ABC):
         return self._undisturbed(seed)
 
     def _notice_changes(self) -> None:
-        """Refuse other parameters, and forget what changes of the model, the examples or the loss have made wrong."""
+        """Refuse other parameters, and drop a graph that a change of the model, the examples or the loss made wrong."""
         self._require_same_parameters()
 
     def _verify(self) -> float | None:

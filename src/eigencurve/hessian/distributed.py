@@ -13,7 +13,7 @@ from eigencurve import _check
 from eigencurve.hessian.curvature import CurvatureOperator
 from eigencurve.hessian.identity import joined_hashes
 from eigencurve.hessian.preconditioned import Diagonal, PreconditionedOperator, precondition
-from eigencurve.hessian.space import even_space, even_width, whole_space
+from eigencurve.hessian.space import even_space, whole_space
 
 
 class DistributedOperator:
@@ -46,7 +46,7 @@ class DistributedOperator:
         if not (dist.is_available() and dist.is_initialized()):
             remedy = "Start the program with torchrun and call torch.distributed.init_process_group first."
             _check.refuse("DistributedOperator", "group", "an initialised process group", group, remedy)
-        self.operator, self.group, self.names = operator, group, operator.names
+        self.operator, self.names = operator, operator.names
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
         self._parts = even_space(self.dim, group)
         self.space = self._parts if shard_vectors else whole_space(self.dim)
@@ -73,7 +73,7 @@ class DistributedOperator:
         return self._parts.rank == 0
 
     def renew(self) -> None:
-        """Forget what is kept between products, in all processes; see :meth:`HessianOperator.renew`.
+        """Drop the kept graphs of all processes; see :meth:`HessianOperator.renew`.
 
         Raises:
             ValueError: If parameters differ between processes.
@@ -123,29 +123,15 @@ class DistributedOperator:
         """The whole vector of which each process holds a part."""
         if not self.space.is_shared:
             return part
-        whole, parts = self._buffer()
-        mine = parts[self.space.rank].clone()
-        mine[: len(part)] = part
-        dist.all_gather(parts, mine, group=self.group)
-        return whole
+        whole = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
+        for start, stop in self.space.pieces:
+            whole[start:stop] = part
+        return self.space.sum(whole)
 
     def _mean(self, product: Tensor) -> Tensor:
         """The own part of the mean over all examples, from the means over the examples of each process."""
         product.mul_(self.operator.num_examples / self.num_examples)
-        if not self.space.is_shared:
-            return self._parts.sum(product)
-        whole, parts = self._buffer()
-        whole.copy_(product)
-        mine = torch.empty_like(parts[0])
-        dist.reduce_scatter(mine, parts, group=self.group)
-        return mine[: self.space.size].clone()
-
-    def _buffer(self) -> tuple[Tensor, list[Tensor]]:
-        """Memory for a whole vector, and the same memory as equal parts, of which the last may be longer."""
-        count = dist.get_world_size(self.group)
-        width = even_width(self.dim, count)
-        memory = torch.zeros(count * width, dtype=self.dtype, device=self.device)
-        return memory[: self.dim], list(torch.split_with_sizes(memory, [width] * count))
+        return self.space.part(self._parts.sum(product))
 
     def _require_equal_parameters(self) -> None:
         remedy = "Load the same checkpoint, or broadcast the parameters, in every process."

@@ -158,22 +158,13 @@ def even_space(dim: int, group: Any) -> Space:
 
 
 def even_range(dim: int, rank: int, num_parts: int) -> tuple[int, int]:
-    """Start and stop of one of ``num_parts`` equal parts of a vector.
+    """Start and stop of one of ``num_parts`` equal parts of a vector; the last ones may be shorter.
 
     >>> even_range(10, 3, 4)
     (9, 10)
     """
-    width = even_width(dim, num_parts)
+    width = -(-dim // num_parts)
     return min(rank * width, dim), min((rank + 1) * width, dim)
-
-
-def even_width(dim: int, num_parts: int) -> int:
-    """Length of all but the last parts of a vector.
-
-    >>> even_width(10, 4)
-    3
-    """
-    return -(-dim // num_parts)
 
 
 def space_of(operator: Any) -> Space:
