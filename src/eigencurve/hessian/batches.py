@@ -105,7 +105,7 @@ class Batches:
             self._single = pieces[0]
 
     def fingerprint(self) -> str:
-        """Hash of all examples as they are now."""
+        """Hash of the current examples."""
         digest = hashlib.sha256()
         for _, piece in self._all_pieces():
             _feed(digest, _tensors(piece))

@@ -152,5 +152,5 @@ def _by_onednn(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _dense(matrix: Tensor) -> Tensor:
-    """``matrix`` without gaps between its rows, as those of ``x[::2]``; oneDNN is hundreds of times slower there."""
+    """``matrix`` without gaps between its rows, as in ``x[::2]``, with which oneDNN is hundreds of times slower."""
     return matrix if matrix.is_contiguous() or matrix.mT.is_contiguous() else matrix.contiguous()

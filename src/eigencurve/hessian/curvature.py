@@ -106,7 +106,7 @@ class CurvatureOperator(ABC):
         """The operator of ``objective(model, batch)``, a mean loss, with batches of any kind, such as dicts.
 
         Use it for a model that returns its own loss: ``lambda model, batch: model(**batch).loss``. If that loss is not
-        a mean over rows, also pass ``count``. The options are those of the class.
+        a mean over rows, also pass ``count``. The options are the arguments of the class.
         """
         return cls(model, Objective(outputs=objective, loss=lambda loss, _batch: loss), batches, **options)
 
@@ -152,8 +152,8 @@ class CurvatureOperator(ABC):
     def renew(self) -> None:
         """Forget everything that is kept between products, and read the examples again.
 
-        Each estimate starts with this. It includes changes that no comparison can see, such as those of a data set
-        behind a loader.
+        Each estimate starts with this. It includes changes that no comparison can see, such as other examples behind
+        a loader.
         """
         with self._undisturbed():
             self._batches.reread()

@@ -153,7 +153,7 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def _moved(x: Tensor, dtype: torch.dtype, source: torch.Generator) -> Tensor:
-    """``x`` a little away from where it is, with the same signs; zeros become positive."""
+    """``x`` with a small random change that keeps its signs; zeros become positive."""
     start = x.detach().to(dtype)
     noise = JITTER * _normal(x.shape, dtype, source).to(x.device)
     away = torch.where(start == 0, noise.abs() * _size(start), start * (1 + noise))

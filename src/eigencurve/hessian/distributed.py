@@ -26,7 +26,7 @@ class DistributedOperator:
 
     With ``shard_vectors``, each of n processes holds one n-th of every vector: it gets, and returns, its own part. A
     Lanczos run then needs one n-th of the memory in each process, apart from the model and from a few whole vectors
-    during a product. A memory budget is that of one process, and each process has its own checkpoint.
+    during a product. A memory budget is for one process, and each process has its own checkpoint.
 
     Args:
         operator: Operator of this process. The model's parameters must be equal in all processes.

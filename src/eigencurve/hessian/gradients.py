@@ -1,4 +1,4 @@
-"""The mean gradient of an operator's examples, and random vectors whose covariance is that of one example."""
+"""The mean gradient of an operator's examples, and random vectors with the covariance of one example's gradient."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ExampleGradients:
         return positive.sub_(negative).mul_(self.num_examples / math.sqrt(int(signs.abs().sum())))
 
     def require_independent(self) -> None:
-        """Check that there are examples, and that the gradients of two halves of them add up to that of all.
+        """Check that there are examples, and that the gradients of their two halves add up to the whole gradient.
 
         Raises:
             ValueError: If there are fewer than two examples, or if the loss is not a mean over them.
@@ -85,7 +85,7 @@ class ExampleGradients:
         gap = norm(self.mean - halves[0] - halves[1])
         if gap > TOLERANCE[self.operator.dtype] * size:
             remedy = (
-                "The gradients of two halves of the examples do not add up to the gradient of all. Use "
+                "The gradients of two halves of the examples do not add up to the whole gradient. Use "
                 "reduction='mean' without class weights, pass ", _check.Arg("count"), " if the loss ignores some "
                 "labels, and use no loss that compares the examples of a batch.",
             )  # fmt: skip

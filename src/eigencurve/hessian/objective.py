@@ -95,7 +95,7 @@ def checked_loss(function: str, loss: Any, index: int) -> Tensor:
 
 
 def require_unsplit_batch_norm(function: str, model: nn.Module, batches: Batches) -> None:
-    """Refuse microbatches if batch norm would use their statistics instead of those of the whole batch."""
+    """Refuse microbatches if batch norm would use their statistics instead of the whole batch's."""
     name = _active_batch_norm(model)
     if batches.is_split and name is not None:
         remedy = (

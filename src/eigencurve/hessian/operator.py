@@ -150,9 +150,9 @@ class HessianOperator(GraphOperator):
     the other. The operator leaves no trace: the model's mode, gradients, buffers and ``requires_grad`` flags, and all
     random states, are the same after a product as before.
 
-    A product is that of the model, the examples and the loss as they are now, also after training. What the graph
-    depends on is compared before each product (:class:`eigencurve.hessian.watched.Snapshot`). If other things than the
-    values of tensors have changed, the checks are repeated.
+    A product always uses the current model, examples and loss, also after training. Everything that the graph depends
+    on is compared before each product (:class:`eigencurve.hessian.watched.Snapshot`). If anything other than the values
+    of tensors has changed, the checks are repeated.
 
     Args:
         model: Any module. The parameters that require a gradient count; they must share one real floating type.
@@ -194,7 +194,7 @@ class GaussNewtonOperator(GraphOperator):
     .. math:: Gv = \frac1N \sum_b n_b\, J_b^\top \nabla_z^2 \ell_b(z)\, J_b v
 
     Here z are the model's outputs, which must be one tensor, and :math:`J_b` their derivatives. The matrix is positive
-    semi-definite if the loss is convex in z. Arguments and errors are those of :class:`HessianOperator`, except that
+    semi-definite if the loss is convex in z. Arguments and errors are as for :class:`HessianOperator`, except that
     ``product`` must be ``"autograd"``.
 
     >>> import torch
@@ -216,7 +216,7 @@ class GaussNewtonOperator(GraphOperator):
         """The operator of ``loss(outputs(model, batch), batch)``, with batches of any kind, such as dicts.
 
         The matrix depends on where the model ends and the loss begins, so the objective is given in two functions. The
-        options are those of the class.
+        options are the arguments of the class.
         """
         return cls(model, Objective(outputs, loss), batches, **options)
 

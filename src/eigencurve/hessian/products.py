@@ -108,7 +108,7 @@ def with_hooks_noticed(build: Callable[[], GraphProduct]) -> GraphProduct:
 
 
 def _graph_product(multiply: Product, tensors: Sequence[Tensor], twice: Sequence[Tensor]) -> GraphProduct:
-    """A product whose backward passes go through the graphs of ``tensors``, those of ``twice`` a second time.
+    """A product whose backward passes go through the graphs of ``tensors``, twice through the graphs of ``twice``.
 
     Functions of this package depend on nothing but their tensors, so they count as native.
     """
@@ -117,7 +117,7 @@ def _graph_product(multiply: Product, tensors: Sequence[Tensor], twice: Sequence
 
 
 def _functions(tensors: Sequence[Tensor]) -> set[Any]:
-    """Classes ``torch.autograd.Function`` that a backward pass calls, without those of this package."""
+    """Classes ``torch.autograd.Function`` that a backward pass calls, without the functions of this package."""
     functions = {node._forward_cls for node in _nodes(tensors) if isinstance(node, BackwardCFunction)}  # type: ignore[attr-defined]
     return {function for function in functions if not _is_in(function, __package__)}
 

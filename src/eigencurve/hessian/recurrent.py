@@ -8,8 +8,8 @@ Notation, for each step: a = x Uᵀ + h₋ Wᵀ + b are the inputs of the gates 
 h = o tanh(c) the output. The gradients of a, c and h are δ, γ and η. A name with ``_dot`` is the derivative in the
 direction of the vector that the Hessian is multiplied with.
 
-A product needs one sweep back over the steps. It is that of the first derivative: the second derivative returns its own
-terms as gradients of h, c and a, and autograd adds them to those from the layers above before it calls the sweep.
+A product needs one sweep back over the steps, the same as for the first derivative: the second derivative returns its
+own terms as gradients of h, c and a, and autograd adds them to the gradients from the layers above before the sweep.
 
 Reference: Pearlmutter, Fast exact multiplication by the Hessian, Neural Computation 6 (1994).
 """
@@ -37,9 +37,9 @@ class _Bends(NamedTuple):
     """Second derivatives of γ c + η h of all steps, with respect to the inputs of the gates and to the cells."""
 
     same: Tensor  # each gate's input twice
-    inputs: Tensor  # those of i and g
-    forget: Tensor  # that of f, and the cell before
-    opened: Tensor  # that of o, and the cell
+    inputs: Tensor  # the inputs of i and g
+    forget: Tensor  # the input of f, and the cell before
+    opened: Tensor  # the input of o, and the cell
     cell: Tensor  # the cell twice
 
 
@@ -74,7 +74,7 @@ def lstm(
 class _Layer(Function):
     """Outputs, cells and gates of all steps, from x, the first h and c, U, W and b.
 
-    Only the second derivative sends gradients to the gates. They are those of the gates' inputs a.
+    Only the second derivative sends gradients to the gates. They are gradients of the gates' inputs a.
     """
 
     @staticmethod
@@ -90,7 +90,7 @@ class _Layer(Function):
 
 
 class _LayerBackward(Function):
-    """Gradients of x, the first h and c, U, W and b, given those of the outputs, cells and inputs of the gates."""
+    """Gradients of x, the first h and c, U, W and b, from the gradients of the outputs, cells and gates' inputs."""
 
     @staticmethod
     def forward(

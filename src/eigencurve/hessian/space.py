@@ -18,7 +18,7 @@ from eigencurve._files import companion
 DOT_CHUNK = 1 << 20
 # The square of a length below this has lost digits to underflow.
 TINY_SQUARE = 1e-280
-# PyTorch draws normal numbers in blocks of this size, so parts of a multiple of it are those of one long vector.
+# PyTorch draws normal numbers in blocks of this size. Drawn in multiples of it, they are the same as in one call.
 NORMAL_BLOCK = 16
 NORMAL_CHUNK = 1 << 20
 
