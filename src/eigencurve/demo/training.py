@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, stack_module_state, vmap
+from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.nn import functional as F
 
 from eigencurve._arrays import Array
@@ -28,21 +28,6 @@ class Digits:
 
     train: Examples
     test: Examples
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """The results of runs with every schedule from every start.
-
-    Attributes:
-        curves: Loss of every batch, shape (schedules, starts, steps).
-        losses: Final loss on all training images, shape (schedules, starts).
-        accuracies: Final accuracy on the test images, same shape.
-    """
-
-    curves: Array
-    losses: Array
-    accuracies: Array
 
 
 def digits(seed: int) -> Digits:
@@ -95,12 +80,15 @@ def train(model: nn.Module, data: Digits, schedule: Schedule, seed: int) -> floa
 
 def train_together(
     data: Digits, schedules: Sequence[Schedule], seeds: Sequence[int], after_step: Callable[[], None] = lambda: None
-) -> Outcomes:
+) -> tuple[Array, Array]:
     """Train with every schedule from every start at once; each run equals :func:`train`.
 
     A start is a seed: its network and its batches are the same for all schedules. The runs are rows of stacked
-    tensors, which is about a hundred times faster than one run after the other.
-    ``after_step`` is called after each step.
+    tensors, which is about a hundred times faster than one run after the other. ``after_step`` is called after each
+    step.
+
+    Returns:
+        Final losses on all training images and final accuracies on the test images, of shape (schedules, starts).
     """
     model = network(0)
 
@@ -108,20 +96,18 @@ def train_together(
         return F.cross_entropy(functional_call(model, weights, (x,)), y)
 
     def accuracy_of(weights: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = functional_call(model, weights, (x,)).argmax(1)
-        return (found == y).double().mean()
+        predicted: Tensor = functional_call(model, weights, (x,)).argmax(1)
+        return (predicted == y).double().mean()
 
     starts, _ = stack_module_state([network(seed) for seed in seeds])
     weights = {name: w.detach().expand(len(schedules), *w.shape).clone() for name, w in starts.items()}
     velocity = {name: torch.zeros_like(w) for name, w in weights.items()}
-    slope = vmap(vmap(grad_and_value(loss_of)), in_dims=(0, None, None))
+    slope = vmap(vmap(grad(loss_of)), in_dims=(0, None, None))
     rates = torch.from_numpy(np.stack([schedule.values() for schedule in schedules], axis=1)).float()
-    curves = []
     drawn = [batches(data.train, schedules[0].total_steps, seed) for seed in seeds]
     for rate, step in zip(rates, zip(*drawn, strict=True), strict=True):
         x, y = (torch.stack(part) for part in zip(*step, strict=True))
-        gradients, losses = slope(weights, x, y)
-        curves.append(losses)
+        gradients = slope(weights, x, y)
         for name, w in weights.items():
             velocity[name].mul_(MOMENTUM).add_(gradients[name] + WEIGHT_DECAY * w)
             w.sub_(rate.view(-1, *[1] * (w.ndim - 1)) * velocity[name])
@@ -130,4 +116,4 @@ def train_together(
         vmap(vmap(measure, in_dims=(0, None, None)), in_dims=(0, None, None))(weights, *examples)
         for measure, examples in ((loss_of, data.train), (accuracy_of, data.test))
     )
-    return Outcomes(torch.stack(curves, dim=-1).numpy(), final.double().numpy(), right.numpy())
+    return final.double().numpy(), right.numpy()
