@@ -33,7 +33,7 @@ LAYERS = {
     "planning": CORE | {"forecast", "runs"},
     "figures": CORE | {"forecast", "planning"},
     "studio": CORE | {"forecast", "planning", "figures"},
-    "demo": CORE | {"", "hessian", "adapters", "planning", "figures"},
+    "demo": CORE | {"", "hessian", "adapters"},
     "cli": CORE | {"", "forecast", "hessian", "adapters", "runs", "planning", "figures", "studio", "demo"},
 }
 # The plan that measures a model first, imported only then.

@@ -4,7 +4,7 @@ import pytest
 import eigencurve as ec
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from eigencurve.figures.schedules import rates_figure, schedule_figure
+from eigencurve.figures.schedules import schedule_figure
 
 LAW = ec.PowerLaw(1.5, 5e-4, 180.0)
 
@@ -27,9 +27,3 @@ def test_one_schedule_needs_no_name():
     assert len(schedule_figure(ec.cosine(10, 0.1)).axes[0].lines) == 1
     with pytest.raises(ValueError, match="'schedules' must be at least one"):
         schedule_figure({})
-
-
-def test_intervals_are_marked_and_nearly_zero_rates_cut_off():
-    axes = rates_figure({"cosine": ec.cosine(50, 0.1)}, "log", intervals=[10, 20]).axes[0]
-    assert [line.get_xdata()[0] for line in axes.lines[1:]] == [10, 20]
-    assert axes.get_ylim()[0] >= 1e-5

@@ -41,10 +41,10 @@ def demo(
             raise
         name = str(cause.name).split(".")[0]
         raise ImportError(f"demo: {name} is not installed. Run: pip install 'eigencurve[demo]'") from error
-    page = run_demo(progress=True)
+    result = run_demo(progress=True)
     if as_json:
-        show_json(page.values)
+        show_json(result.to_dict())
     else:
-        typer.echo(page.summary)
+        typer.echo(str(result))
     if output is not None:
-        write(output, page.html)
+        write(output, result.to_html().encode())

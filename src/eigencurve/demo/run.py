@@ -226,7 +226,7 @@ def _show(text: str, shown: bool) -> None:
 
 @contextmanager
 def _steps_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[], None]]:
-    """A bar of training steps with the time left, if standard error is a terminal; call the function after each step."""
+    """A bar of training steps with the time left, on a terminal; call the function after each step."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not (shown and console.is_terminal)) as bar:

@@ -15,9 +15,6 @@ try:
 except ImportError as error:
     raise ImportError("eigencurve.figures needs matplotlib: pip install eigencurve[plot]") from error
 
-# Size of one panel in inches. Its text stays legible on a phone.
-PANEL = (5.2, 3.4)
-
 
 def figure_bytes(figure: Figure, suffix: str) -> bytes:
     """Encode a matplotlib figure as PNG, SVG or PDF. The same figure always yields the same bytes."""

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve import _check
-from eigencurve.figures.canvas import PANEL, Figure
+from eigencurve.figures.canvas import Figure
 from eigencurve.figures.style import COLOURS, style
 from eigencurve.spectrum.groups import group
 from eigencurve.spectrum.power_law import PowerLaw, fitted_law
@@ -15,69 +14,49 @@ from eigencurve.spectrum.source import SpectrumSource
 from eigencurve.spectrum.spectrum import Spectrum
 
 
-def octave_figure(subject: SpectrumSource, title: str = "") -> Figure:
+def octave_figure(source: SpectrumSource, title: str = "") -> Figure:
     """Draw a spectrum by octaves with error bars and power law; negative eigenvalues get a panel of their own."""
-    apart = subject.fraction_negative > 0
+    apart = source.fraction_negative > 0
     figure = Figure(figsize=(11, 4.5) if apart else (7, 4.5), layout="constrained")
     panels = figure.subplots(1, 1 + apart, squeeze=False, sharey=True, width_ratios=(2, 1)[: 1 + apart])[0]
-    draw_octaves(panels[0], subject)
-    if apart:
-        draw_negative(panels[1], subject)
+    _draw_octaves(panels[0], source)
+    if apart and isinstance(source.raw, Spectrum):
+        _draw_negative(panels[1], source.raw, source.weight_decay)
     figure.suptitle(title)
     return figure
 
 
-def octave_panel(subject: SpectrumSource) -> Figure:
-    """Draw the octaves in one panel."""
-    figure = Figure(figsize=PANEL, layout="constrained")
-    draw_octaves(figure.subplots(), subject)
-    return figure
-
-
-def negative_panel(subject: SpectrumSource) -> Figure:
-    """Draw the negative eigenvalues in one panel."""
-    figure = Figure(figsize=PANEL, layout="constrained")
-    draw_negative(figure.subplots(), subject)
-    return figure
-
-
-def draw_octaves(axes: Any, subject: SpectrumSource) -> None:
+def _draw_octaves(axes: Any, source: SpectrumSource) -> None:
     """Draw the share of each octave of |λ| + weight decay, the power law, and error bars and Lanczos nodes if known."""
-    _bars(axes, subject.prepared, "share of the octave")
-    measured = subject.octaves
+    _bars(axes, source.prepared, "share of the octave")
+    measured = source.octaves
     if measured is not None:
         below = np.minimum(measured.error, 0.99 * measured.share)
         axes.errorbar(
             measured.lower * np.sqrt(2), measured.share, yerr=(below, measured.error), fmt="none", ecolor="#000000",
             elinewidth=1, capsize=2, label="standard error",
         )  # fmt: skip
-    if subject.measurement is not None:
-        nodes, weights = subject.measurement.nodes, subject.measurement.weights
-        seen = weights > float(group(subject.prepared).share.min()) / 10
-        axes.plot(
-            np.abs(nodes[seen]) + subject.weight_decay, weights[seen], "x", markersize=3, color=COLOURS[1],
-            label="Lanczos nodes",
-        )  # fmt: skip
-    _draw_law(axes, subject)
-    _log_axes(axes, "|eigenvalue| + weight decay" if subject.weight_decay else "eigenvalue")
+    if source.measurement is not None:
+        nodes, weights = source.measurement.nodes, source.measurement.weights
+        seen = weights > float(group(source.prepared).share.min()) / 10
+        heights = np.abs(nodes[seen]) + source.weight_decay
+        axes.plot(heights, weights[seen], "x", markersize=3, color=COLOURS[1], label="Lanczos nodes")
+    _draw_law(axes, source)
+    _log_axes(axes, "|eigenvalue| + weight decay" if source.weight_decay else "eigenvalue")
 
 
-def draw_negative(axes: Any, subject: SpectrumSource) -> None:
+def _draw_negative(axes: Any, raw: Spectrum, weight_decay: float) -> None:
     """Draw the share of negative eigenvalues in each octave of |λ| + weight decay."""
-    raw = subject.raw
-    if isinstance(raw, PowerLaw) or not (raw.eigenvalues < 0).any():
-        _check.refuse("draw_negative", "subject", "a spectrum with negative eigenvalues", subject.name)
     weights = np.where(raw.eigenvalues < 0, raw.weights, 0.0)
-    part = Spectrum(np.abs(raw.eigenvalues) + subject.weight_decay, weights)
-    share = float(weights.sum())
+    part, share = Spectrum(np.abs(raw.eigenvalues) + weight_decay, weights), float(weights.sum())
     _bars(axes, part, f"negative: {share:.2%} of all", share, COLOURS[3], "///")
     _log_axes(axes, "|eigenvalue| + weight decay")
 
 
-def _draw_law(axes: Any, subject: SpectrumSource) -> None:
-    if isinstance(subject.prepared, PowerLaw) or subject.prepared.kappa == 1:
+def _draw_law(axes: Any, source: SpectrumSource) -> None:
+    if isinstance(source.prepared, PowerLaw) or source.prepared.kappa == 1:
         return
-    law = fitted_law(subject.prepared)
+    law = fitted_law(source.prepared)
     groups = group(law)
     middle = groups.lower * np.sqrt(2)
     axes.plot(middle, groups.share, label=f"power law, exponent {law.alpha:.2f}", linewidth=1.4, **style(2))
