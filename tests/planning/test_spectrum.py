@@ -137,7 +137,7 @@ def test_a_warmup_comes_first():
 
 def test_a_spectrum_that_has_not_settled_is_noted():
     estimate = estimate_spectrum(np.diag(np.geomspace(1e-3, 1, 200)), 5, weight_decay=1e-3, progress=False)
-    measurement = replace(estimate.measurement(), reason="num_steps", moved=0.41)
+    measurement = replace(estimate.measurement(), reason="num_steps", schedule_change=0.41)
     plan = plan_from_spectrum(SpectrumSource("mine", estimate.spectrum, 1e-3, measurement), 100)
     assert any("still moved by 41 %" in sentence for sentence in plan.warnings)
 

@@ -108,7 +108,7 @@ def test_no_warning_without_a_reason():
 
 
 def test_an_estimate_that_has_not_settled():
-    (sentence,) = spectrum_warnings(SpectrumSource("mine", TWO, 0.0, record(reason="num_steps", moved=0.41)))
+    (sentence,) = spectrum_warnings(SpectrumSource("mine", TWO, 0.0, record(reason="num_steps", schedule_change=0.41)))
     assert "still moved by 41 %" in sentence
     assert "measure it with more steps" in sentence
 
