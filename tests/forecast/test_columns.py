@@ -15,40 +15,20 @@ def test_the_trainers_count_goes_before_that_of_the_logger():
     assert step_name(["epoch", "loss"]) is None
 
 
-RATES = [
-    "lr",
-    "LR",
-    "learning_rate",
-    "lr-AdamW",
-    "lr-SGD",
-    "lr-Adam/pg1",
-    "train/learning_rate",
-    "optim/lr",
-    "lr-SGD-1",
-]
-LOSSES = [
+RATES = (
+    "lr", "LR", "learning_rate", "lr-AdamW", "lr-SGD", "lr-Adam/pg1", "train/learning_rate", "optim/lr", "lr-SGD-1",
+)  # fmt: skip
+LOSSES = (
     "loss", "Loss", "train_loss", "train/loss", "train_loss_step", "train_loss_epoch", "val_loss", "eval_loss",
     "eval/loss", "validation_loss", "val/loss", "loss/train", "Loss/val",
-]  # fmt: skip
-OTHERS = ["epoch", "accuracy", "lr-SGD-momentum", "lr-Adam/pg1-weight_decay", "loss_scale", "grad_norm", "lrs", "gloss"]
+)  # fmt: skip
+OTHERS = ("epoch", "accuracy", "lr-SGD-momentum", "lr-Adam/pg1-weight_decay", "loss_scale", "grad_norm", "lrs", "gloss")
 
 
-@pytest.mark.parametrize("name", RATES)
-def test_rates(name):
-    assert is_rate(name)
-    assert not is_loss(name)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_losses(name):
-    assert is_loss(name)
-    assert not is_rate(name)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_others(name):
-    assert not is_rate(name)
-    assert not is_loss(name)
+@pytest.mark.parametrize("name", [*RATES, *LOSSES, *OTHERS])
+def test_rates_and_losses(name):
+    assert is_rate(name) == (name in RATES)
+    assert is_loss(name) == (name in LOSSES)
 
 
 @pytest.mark.parametrize(

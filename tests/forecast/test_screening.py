@@ -7,7 +7,7 @@ from tests.reference.forecast import three_runs
 import eigencurve as ec
 from eigencurve import ArgumentError
 from eigencurve._check import Arg
-from eigencurve.forecast import LoggedRun, fit_runs, load_run
+from eigencurve.forecast import LoggedRun, fit_runs
 from eigencurve.forecast.curve import loss_range, own_rows
 from eigencurve.forecast.screening import require_distinct, require_same_loss, require_sound
 
@@ -160,14 +160,6 @@ def test_a_branch_that_decays_and_its_trunk_are_two_runs_whose_common_rows_count
     require_distinct([trunk, long])
     assert own_rows(trunk, [trunk, long]).all()
     np.testing.assert_array_equal(long.steps[own_rows(long, [trunk, long])], np.arange(1620, T + 1, 20))
-
-
-def test_a_file_that_is_passed_twice_counts_once(tmp_path):
-    lines = ["step,lr,loss", *(f"{s},0.01,{2 + 3 / (1 + s / 50):.4f}" for s in range(0, 401, 20))]
-    for name in ("a.csv", "b.csv"):
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-    with pytest.raises(ValueError, match=r"21 equal rows in 'a' and 'b'"):
-        fit_runs([load_run(tmp_path / "a.csv"), load_run(tmp_path / "b.csv")])
 
 
 def test_the_range_does_not_see_one_outlier():

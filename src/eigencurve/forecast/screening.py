@@ -37,6 +37,8 @@ LARGEST_RATIO = 1.4
 NEAR = 0.1
 # Fewer losses before the decay cannot be compared.
 FEWEST = 4
+ONE_MODEL = "Fit runs of one model, on the same data, apart from others."
+SAME_STEPS = "Check that the steps of both logs count optimizer steps, not epochs or rows."
 
 
 def require_sound(runs: Sequence[LoggedRun]) -> None:
@@ -63,9 +65,8 @@ def require_distinct(runs: Sequence[LoggedRun]) -> None:
         longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
         is_branch = _decays(longer) and not _decays(shorter)
         if contains(longer, shorter) and not is_branch:
-            found = f"{len(shorter):,} equal rows in {_called(one, first)} and {_called(other, second)}"
-            remedy = "They are one run, which must count once: leave one of them out."
-            _refuse("different runs", found, remedy)
+            evidence = f"{len(shorter):,} equal rows in {_called(one, first)} and {_called(other, second)}"
+            _refuse("different runs", evidence, "They are one run, which must count once: leave one of them out.")
 
 
 def require_same_loss(runs: Sequence[LoggedRun]) -> None:
@@ -83,15 +84,11 @@ def require_same_loss(runs: Sequence[LoggedRun]) -> None:
         pair = f"{_called(one, first)} and {_called(other, second)}"
         if len({split_of(one.metric), split_of(other.metric)} - {""}) > 1:
             metrics = f"{one.metric!r} and {other.metric!r} in {pair}"
-            reading = ("Read all logs with the same ", Arg("loss"), ".")
-            _refuse("runs with the same loss", metrics, reading)
+            _refuse("runs with the same loss", metrics, ("Read all logs with the same ", Arg("loss"), "."))
         unclear = NEAR * max(float(np.ptp(run.losses)) for run in (one, other))
-        remedy = "Fit runs of one model, on the same data, apart from others."
-        _require_alike(_early_losses(one, other), unclear, f"{pair}, after the same learning rates", remedy)
-        remedy = "Check that the steps of both logs count optimizer steps, not epochs or rows."
-        _require_alike(
-            _losses_at_same_travel(one, other), unclear, f"{pair}, after the same sum of learning rates", remedy
-        )
+        early, later = f"{pair}, after the same learning rates", f"{pair}, after the same sum of learning rates"
+        _require_alike(_early_losses(one, other), unclear, early, ONE_MODEL)
+        _require_alike(_losses_at_same_travel(one, other), unclear, later, SAME_STEPS)
 
 
 def shared_steps(one: LoggedRun, other: LoggedRun) -> int:
@@ -108,8 +105,8 @@ def shared_steps(one: LoggedRun, other: LoggedRun) -> int:
     return int(differ[0]) if len(differ) else length
 
 
-def _refuse(constraint: str, found: str, remedy: Words) -> NoReturn:
-    _check.refuse("fit_runs", "runs", constraint, Description(found), remedy)
+def _refuse(constraint: str, evidence: str, remedy: Words) -> NoReturn:
+    _check.refuse("fit_runs", "runs", constraint, Description(evidence), remedy)
 
 
 def _called(run: LoggedRun, place: int) -> str:
@@ -125,20 +122,22 @@ def _require_tame(run: LoggedRun, name: str) -> None:
     wild = np.flatnonzero((away > limit) & (limit > 0))
     if len(wild):
         worst = int(wild[np.argmax(away[wild])])
-        found = f"{run.losses[worst]:.4g} at step {run.steps[worst]:,} of {name}, between losses of {smooth[worst]:.4g}"
-        _refuse("free of values that are no losses", found, "Remove that row from the log.")
+        evidence = (
+            f"{run.losses[worst]:.4g} at step {run.steps[worst]:,} of {name}, between losses of {smooth[worst]:.4g}"
+        )
+        _refuse("free of values that are no losses", evidence, "Remove that row from the log.")
 
 
 def _require_size(run: LoggedRun, name: str) -> None:
     largest, fall = float(np.abs(run.losses).max()), float(np.ptp(run.losses))
     if fall <= ROUNDING * largest:
-        found = f"the constant {run.losses[0]:.6g} in {name}"
+        evidence = f"the constant {run.losses[0]:.6g} in {name}"
         remedy = "Leave that run out; a broken run often has a constant loss."
-        _refuse("runs whose loss falls", found, remedy)
+        _refuse("runs whose loss falls", evidence, remedy)
     if largest > LARGEST or fall < SMALLEST:
-        found = f"losses up to {largest:.3g} with a range of {fall:.3g} in {name}"
+        evidence = f"losses up to {largest:.3g} with a range of {fall:.3g} in {name}"
         limits = f"losses between {SMALLEST:g} and {LARGEST:g}"
-        _refuse(limits, found, "Log the loss in another unit.")
+        _refuse(limits, evidence, "Log the loss in another unit.")
 
 
 def _require_fall(run: LoggedRun, name: str) -> None:
@@ -152,15 +151,15 @@ def _require_fall(run: LoggedRun, name: str) -> None:
     scale = float(np.abs(run.losses).max())
     noise = CLEAR * 1.25 * scale * math.sqrt(2 * sampling_variance(run.losses / scale) / size)
     if end > start + max(noise, ROUNDING * scale):
-        found = f"a loss that rises from {start:.4g} to {end:.4g} in {name}"
+        evidence = f"a loss that rises from {start:.4g} to {end:.4g} in {name}"
         remedy = ("The run diverged: leave it out, or read its log only up to a ", Arg("last_step"), ".")
-        _refuse("runs whose loss falls", found, remedy)
+        _refuse("runs whose loss falls", evidence, remedy)
     place = int(run.steps[blocks[lowest][-1]])
     rates = run.rates[min(place, run.total_steps) - 1], run.rates[int(run.steps[-1]) - 1]
     if end > low + CLIMB * (start - low) + noise and rates[1] <= SAME * rates[0]:
-        found = f"a loss that rises again, from {low:.4g} near step {place:,} to {end:.4g} at the end of {name}"
+        evidence = f"a loss that rises again, from {low:.4g} near step {place:,} to {end:.4g} at the end of {name}"
         remedy = ("The run diverged or overfits: read its log only up to there, with ", Arg("last_step"), ".")
-        _refuse("runs whose loss falls", found, remedy)
+        _refuse("runs whose loss falls", evidence, remedy)
 
 
 def _decays(run: LoggedRun) -> bool:

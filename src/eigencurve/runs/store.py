@@ -165,7 +165,7 @@ class Store:
             connection.execute("BEGIN IMMEDIATE")
             busy = {key for (key,) in connection.execute(f"SELECT key FROM runs WHERE {THESE}", wanted)}
             claims = connection.execute(f"SELECT key, host, pid, born, since FROM claims WHERE {THESE}", wanted)
-            busy |= {key for key, *owner, since in claims if _alive(tuple(owner), since, now, me)}
+            busy |= {key for key, host, pid, born, since in claims if _alive(host, pid, born, now - since, me)}
             won = [key for key in keys if key not in busy]
             connection.executemany("INSERT OR REPLACE INTO claims VALUES (?,?,?,?,?)", [(key, *me, now) for key in won])
         return [keys[key] for key in won]
@@ -311,8 +311,8 @@ def _code(error: sqlite3.DatabaseError) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _refuse(constraint: str, found: str, remedy: str = "The file is unchanged; choose another path.") -> NoReturn:
-    raise DamagedStoreError("Store", "path", constraint, _check.Description(found), remedy)
+def _refuse(constraint: str, problem: str, remedy: str = "The file is unchanged; choose another path.") -> NoReturn:
+    raise DamagedStoreError("Store", "path", constraint, _check.Description(problem), remedy)
 
 
 def _packed(column: str, value: Any) -> Any:
@@ -364,17 +364,16 @@ def _born(pid: int) -> str:
         return ""
 
 
-def _alive(owner: tuple[Any, ...], since: float, now: float, me: tuple[str, int, str]) -> bool:
+def _alive(host: str, pid: int, born: str, age: float, me: tuple[str, int, str]) -> bool:
     """Whether a claim's owner still runs: checked directly on this host, by the age of the claim on another."""
-    if owner == me:
+    if (host, pid, born) == me:
         return False
-    host, pid, born = owner
     if host != me[0]:
-        return now - since < LEASE_SECONDS
+        return age < LEASE_SECONDS
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return bool(_born(pid) == born)
+    return _born(pid) == born
