@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from eigencurve import NoisyQuadratic, eigencurve
+from eigencurve.schedules.kinds import schedule_of_kind
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum import prepare
 from eigencurve.spectrum.files import spectrum_bytes
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate
-from eigencurve.theory.candidates import usual_schedules
 from paper.figures import noise_figure
 from paper.page import ResultsPage, markdown_table
 from paper.studies.noise_covariance import covariance_section
@@ -190,8 +190,10 @@ def _prediction(measured: Measured, start: StartEstimate, total_steps: int) -> l
     noise = noise_of(measured)
     prepared = prepare(measured.file.spectrum, noise.weight_decay)
     quadratic = NoisyQuadratic(prepared, noise=noise, initial_error=start)
-    usual = usual_schedules(prepared, total_steps, 1 / prepared.L)
-    table = quadratic.compare({name: usual[name] for name in COMPARED}, tune_lr=True)
+    schedules = {
+        name: schedule_of_kind(name.replace(" ", "_"), total_steps, 1 / prepared.L, prepared) for name in COMPARED
+    }
+    table = quadratic.compare(schedules, tune_lr=True)
     best = quadratic.search_best(total_steps, quadratic.stable_rate)
     losses = [table[name].loss for name in COMPARED]
     gap = "–" if best.gap is None else f"{best.gap:.1%}"

@@ -91,7 +91,7 @@ def _rows(table: ComparisonTable) -> list[list[str]]:
 
 def label(name: str) -> str:
     """The name of a starting point for readers."""
-    return "eigencurve, optimal lengths" if name == "eigencurve_optimal_lengths" else name.replace("_", " ")
+    return "eigencurve, optimal lengths" if name == "eigencurve_optimal" else name.replace("_", " ")
 
 
 def _case(problem: NoisyQuadratic, total_steps: int, noise: float) -> Case:

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tests.reference import schedules as reference
 
 import eigencurve as ec
+from eigencurve._check import ArgumentValueError
 from eigencurve.schedules.eigencurve import curve_of
 
 positive = st.floats(1e-6, 1e4)
@@ -180,32 +181,29 @@ GOOD = ec.Spectrum([1.0, 3.0], [1, 1])
 
 
 @pytest.mark.parametrize(
-    ("settings", "match"),
+    ("settings", "argument"),
     [
-        ({"beta": 0.9}, r"'beta' must be >= 1, got 0.9. Use beta=1 for the limit"),
-        ({"beta": float("nan")}, r"'beta' must be finite"),
-        ({"min_lr": 0.2}, r"'min_lr' must be <= lr = 0.1, got 0.2"),
-        ({"min_lr": -0.2}, r"'min_lr' must be >= 0"),
-        ({"lr": 0}, r"'lr' must be > 0"),
-        ({"total_steps": 0}, r"'total_steps' must be >= 1"),
-        ({"allocation": "best"}, r"'allocation' must be one of 'sqrt', 'optimal', got 'best'"),
-        ({"rounding": "up"}, r"'rounding' must be one of 'exact', 'released'"),
-        ({"rounding": "released", "beta": 1}, r"'beta' must be > 1 with rounding='released'"),
-        (
-            {"rounding": "released", "total_steps": 1},
-            r"'total_steps' must be >= the number of non-empty groups \(2\), got 1",
-        ),
-        ({"spectrum": ec.Spectrum([2.0], [1])}, r"condition number kappa > 1, got 1.0. .* inverse_time"),
-        ({"spectrum": ec.Spectrum([2.0, 2.0], [1, 1])}, r"condition number kappa > 1"),
-        ({"spectrum": ec.Spectrum([2.0], [1]), "beta": 1}, r"condition number kappa > 1"),
-        ({"spectrum": ec.Spectrum([0.0, 2.0], [1, 1])}, r"smallest eigenvalue mu > 0\), got 0.0. Call prepare"),
-        ({"spectrum": ec.Spectrum([-1.0, 2.0], [1, 1]), "beta": 1}, r"mu > 0\), got -1.0"),
+        ({"beta": 0.9}, "beta"),
+        ({"beta": float("nan")}, "beta"),
+        ({"min_lr": 0.2}, "min_lr"),
+        ({"min_lr": -0.2}, "min_lr"),
+        ({"lr": 0}, "lr"),
+        ({"total_steps": 0}, "total_steps"),
+        ({"allocation": "best"}, "allocation"),
+        ({"rounding": "up"}, "rounding"),
+        ({"rounding": "released", "beta": 1}, "beta"),
+        ({"spectrum": ec.Spectrum([2.0], [1])}, "spectrum"),
+        ({"spectrum": ec.Spectrum([2.0, 2.0], [1, 1])}, "spectrum"),
+        ({"spectrum": ec.Spectrum([2.0], [1]), "beta": 1}, "spectrum"),
+        ({"spectrum": ec.Spectrum([0.0, 2.0], [1, 1])}, "spectrum"),
+        ({"spectrum": ec.Spectrum([-1.0, 2.0], [1, 1]), "beta": 1}, "spectrum"),
     ],
 )
-def test_refuses_bad_settings(settings, match):
+def test_bad_settings_are_refused(settings, argument):
     arguments = {"spectrum": GOOD, "total_steps": 10, "lr": 0.1, **settings}
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ArgumentValueError) as error:
         ec.eigencurve(**arguments)
+    assert error.value.argument == argument
 
 
 def test_refuses_what_is_no_spectrum():

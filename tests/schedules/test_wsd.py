@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigencurve as ec
+from eigencurve._check import ArgumentValueError
 from eigencurve.schedules.decays import TAILS
 
 
@@ -90,30 +91,25 @@ def test_short_runs_have_as_many_cycles_as_steps(T):
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    ("call", "function", "argument"),
     [
-        (
-            lambda: ec.wsd(10, 0.1, decay_steps=8, warmup_steps=3),
-            r"wsd: 'decay_steps' must be <= 'total_steps' - 'warmup_steps' = 7",
-        ),
-        (lambda: ec.wsd(10, 0.1, decay_steps=0), r"'decay_steps' must be >= 1"),
-        (lambda: ec.wsd(10, 0.1, decay_steps=2, decay=0.2), r"wsd: 'decay' must be left out if 'decay_steps' is given"),
-        (lambda: ec.wsd(10, 0.1, decay=20), r"wsd: 'decay' must be <= 1, got 20.0. .* 20 % is 0.2"),
-        (lambda: ec.wsd(10, 0.1, decay=0), r"wsd: 'decay' must be > 0"),
-        (lambda: ec.wsd(10, 0.1, tail="slow"), r"wsd: 'tail' must be one of 'linear', 'cosine', '1-sqrt'"),
-        (
-            lambda: ec.wsd(10, 0.1, tail="exponential"),
-            r"'min_lr' must be > 0 with tail='exponential', got 0.0. .*never",
-        ),
-        (lambda: ec.wsd(10, 0.1, min_lr=0.2), r"wsd: 'min_lr' must be <= lr"),
-        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=11), r"wsd_cycles: 'num_cycles' must be <= total_steps = 10"),
-        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=0), r"'num_cycles' must be >= 1"),
-        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=2, ends=[5]), r"'num_cycles' must be left out if 'ends' are given"),
-        (lambda: ec.wsd_cycles(10, 0.1, ends=[5, 4]), r"'ends' must be strictly increasing, up to total_steps = 10"),
-        (lambda: ec.wsd_cycles(10, 0.1, ends=[5, 11]), r"'ends' must be strictly increasing, up to total_steps = 10"),
-        (lambda: ec.wsd_cycles(10, 0.1, ends=[5], warmup_steps=5), r"'warmup_steps' must be <= 4, the first cycle"),
+        (lambda: ec.wsd(10, 0.1, decay_steps=8, warmup_steps=3), "wsd", "decay_steps"),
+        (lambda: ec.wsd(10, 0.1, decay_steps=0), "wsd", "decay_steps"),
+        (lambda: ec.wsd(10, 0.1, decay_steps=2, decay=0.2), "wsd", "decay"),
+        (lambda: ec.wsd(10, 0.1, decay=20), "wsd", "decay"),
+        (lambda: ec.wsd(10, 0.1, decay=0), "wsd", "decay"),
+        (lambda: ec.wsd(10, 0.1, tail="slow"), "wsd", "tail"),
+        (lambda: ec.wsd(10, 0.1, tail="exponential"), "wsd", "min_lr"),
+        (lambda: ec.wsd(10, 0.1, min_lr=0.2), "wsd", "min_lr"),
+        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=11), "wsd_cycles", "num_cycles"),
+        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=0), "wsd_cycles", "num_cycles"),
+        (lambda: ec.wsd_cycles(10, 0.1, num_cycles=2, ends=[5]), "wsd_cycles", "num_cycles"),
+        (lambda: ec.wsd_cycles(10, 0.1, ends=[5, 4]), "wsd_cycles", "ends"),
+        (lambda: ec.wsd_cycles(10, 0.1, ends=[5, 11]), "wsd_cycles", "ends"),
+        (lambda: ec.wsd_cycles(10, 0.1, ends=[5], warmup_steps=5), "wsd_cycles", "warmup_steps"),
     ],
 )
-def test_refuses_bad_settings(call, match):
-    with pytest.raises(ValueError, match=match):
+def test_bad_settings_are_refused(call, function, argument):
+    with pytest.raises(ArgumentValueError) as error:
         call()
+    assert (error.value.function, error.value.argument) == (function, argument)

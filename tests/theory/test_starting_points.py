@@ -16,7 +16,7 @@ def test_all_run_t_steps_up_to_the_largest_rate(T):
 
 def test_common_schedules_eigencurve_and_one_for_each_of_a_few_eigenvalues():
     best_for = [f"best_for_{lam:g}" for lam in S.eigenvalues]
-    curves = ["eigencurve", "eigencurve_optimal_lengths"]
+    curves = ["eigencurve", "eigencurve_optimal"]
     assert list(starting_points(S, ec.NoisyQuadratic(S).nodes, 100, 0.7)) == [*COMMON, *curves, *best_for]
     law = ec.PowerLaw(1.5, 1e-3, 1.0).spectrum(300)
     assert len(starting_points(law, ec.NoisyQuadratic(law).nodes, 100, 0.7)) == len(COMMON) + 2 + 5

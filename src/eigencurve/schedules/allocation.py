@@ -7,6 +7,7 @@ from scipy.optimize import isotonic_regression
 
 from eigencurve import _check
 from eigencurve._arrays import Array
+from eigencurve._check import Arg
 
 
 def sqrt_allocation(share: Array, total_steps: float) -> Array:
@@ -70,7 +71,7 @@ def round_as_released(fraction: Array, total_steps: int) -> Array:
     """
     count = len(fraction)
     if total_steps < count:
-        remedy = "Use rounding='exact', a larger beta, or more steps."
+        remedy = ("Set ", Arg("rounding"), " to exact, or pass a larger ", Arg("beta"), " or more steps.")
         _check.refuse("eigencurve", "total_steps", f">= the number of non-empty groups ({count})", total_steps, remedy)
     lengths = 1 + np.floor((total_steps - count) * fraction)
     left_over = int(total_steps - lengths.sum())

@@ -55,17 +55,17 @@ class Warmup(Schedule):
 
 
 def warmup(schedule: Schedule, num_steps: Steps, shape: str = "linear") -> Warmup:
-    r"""A warmup over ``num_steps`` steps, followed by all of ``schedule``.
+    r"""Prepend a warmup of ``num_steps`` steps to ``schedule``.
 
     .. math:: \eta_t = f(0)\, w_t \text{ for } t < n, \qquad \eta_t = f(t - n) \text{ after}
 
     - ``"linear"``: :math:`w_t = u_t` with :math:`u_t = (t+1)/(n+1)`.
     - ``"cosine"``: :math:`w_t = \tfrac12(1 - \cos \pi u_t)`, which begins and ends slowly.
     - ``"exponential"``: :math:`w_t = (n+1)^{t/n - 1}`, which begins at the same rate as the linear warmup and is
-      multiplied by the same factor at each step.
+      multiplied by the same number at each step.
 
-    The warmup adds n steps to the run: for T steps in total, make ``schedule`` for T - n. No warmup step has rate 0
-    or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
+    ``total_steps`` of the result includes the warmup: for a run of T steps, make ``schedule`` for T - n. No warmup step
+    has rate 0 or repeats f(0). If ``num_steps`` is a fraction, it is one of the whole run, including the warmup.
 
     Args:
         schedule: Schedule f to begin after the warmup.

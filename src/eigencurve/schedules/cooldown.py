@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from eigencurve import _check
+from eigencurve._check import Arg
 from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.compose import Part, join
 from eigencurve.schedules.decays import TAILS, constant, tail_of
@@ -90,7 +91,8 @@ def extend(schedule: Schedule, total_steps: Steps, rewarm: Steps | None = None, 
     last = follow(follow.total_steps - 1)
     if rewarm is None:
         if lr is not None:
-            _check.refuse("extend", "lr", "left out without 'rewarm'", lr, "Pass the number of steps of the rise.")
+            need = ("left out without ", Arg("rewarm"))
+            _check.refuse("extend", "lr", need, lr, "Pass the number of steps of the rise.")
         return _held(follow, added, last)
     rise = whole_steps("extend", "rewarm", rewarm, 1, total)
     if rise >= added:
@@ -137,10 +139,10 @@ def _tail(shape: str, length: int, rate: float, min_lr: float | None, spectrum: 
     if shape == "eigencurve":
         if spectrum is None:
             remedy = "Pass a prepared spectrum or a PowerLaw."
-            _check.refuse("cooldown", "spectrum", "given for shape='eigencurve'", None, remedy)
+            _check.refuse("cooldown", "spectrum", ("given if ", Arg("shape"), " is 'eigencurve'"), None, remedy)
         return eigencurve(spectrum, length, rate, min_lr)
     if spectrum is not None:
-        _check.refuse("cooldown", "spectrum", f"left out for shape={shape!r}", spectrum)
+        _check.refuse("cooldown", "spectrum", ("left out if ", Arg("shape"), f" is {shape!r}"), spectrum)
     return tail_of("cooldown", "shape", shape, length, rate, 0.0 if min_lr is None else min_lr)
 
 

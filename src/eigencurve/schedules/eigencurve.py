@@ -11,6 +11,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen, interpolated
+from eigencurve._check import Arg
 from eigencurve.schedules.allocation import optimal_allocation, round_as_released, sqrt_allocation
 from eigencurve.schedules.base import Decay, between
 from eigencurve.schedules.units import Steps, whole_steps
@@ -153,7 +154,8 @@ def curve_of(
     _check.choice("eigencurve", "allocation", allocation, ALLOCATIONS)
     _check.choice("eigencurve", "rounding", rounding, ROUNDINGS)
     if rounding == "released" and beta == 1:
-        _check.refuse("eigencurve", "beta", "> 1 with rounding='released'", beta, "The limit has no groups to round.")
+        need = ("> 1 if ", Arg("rounding"), " is 'released'")
+        _check.refuse("eigencurve", "beta", need, beta, "The limit has no groups to round.")
     share, slope = _pieces(spectrum, _check.at_least("eigencurve", "beta", beta, 1.0, "Use beta=1 for the limit."))
     lengths = sqrt_allocation(share, steps) if allocation == "sqrt" else optimal_allocation(share, slope, steps)
     if rounding == "released":

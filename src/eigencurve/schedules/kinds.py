@@ -158,17 +158,11 @@ def schedule_from_dict(settings: dict[str, Any]) -> Schedule:
 
 
 def _arguments(cls: type[Schedule], given: dict[str, Any]) -> dict[str, Any]:
-    known = [f for f in fields(cls) if f.init]
-    needed = {f.name for f in known if f.default is MISSING}
-    wrong = sorted((set(given) - {f.name for f in known}) | (needed - set(given)))
+    settings = {field.name: field.default is MISSING for field in fields(cls) if field.init}
+    wrong = sorted(set(given) - set(settings) | {name for name, needed in settings.items() if needed} - set(given))
     if wrong:
-        _check.refuse(
-            "schedule_from_dict",
-            "settings",
-            f"exactly those of {cls.kind!r}",
-            sorted(given),
-            f"See {_check.shown(wrong)}.",
-        )
+        remedy = f"See {_check.shown(wrong)}."
+        _check.refuse("schedule_from_dict", "settings", f"exactly those of {cls.kind!r}", sorted(given), remedy)
     return {name: _value(value) for name, value in given.items()}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen, interpolated
+from eigencurve._check import Arg
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.units import Length, Steps, whole_steps
 
@@ -73,7 +74,8 @@ def piecewise(total_steps: Steps, knots: Sequence[float | Length] | Array, rates
 def _check_knots(schedule: Piecewise) -> None:
     knots, rates, last = schedule.knots, schedule.rates, schedule.total_steps - 1
     if len(knots) != len(rates):
-        _check.refuse(schedule.kind, "rates", f"as long as 'knots' ({len(knots)})", f"{len(rates)} rates")
+        need = ("as long as ", Arg("knots"), f" ({len(knots)})")
+        _check.refuse(schedule.kind, "rates", need, f"{len(rates)} rates")
     if knots[0] != 0 or (np.diff(knots) <= 0).any() or (len(knots) > 1 and knots[-1] < last):
         _check.refuse(schedule.kind, "knots", f"increasing from 0 to at least total_steps - 1 = {last}", knots)
     if (rates < 0).any():

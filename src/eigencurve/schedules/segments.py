@@ -98,7 +98,7 @@ def segments_of(schedule: Schedule, scale: float = 1.0) -> Segments:
 
     Args:
         schedule: Schedule to compile.
-        scale: Factor by which all rates are multiplied before they are rounded.
+        scale: Number by which all rates are multiplied before they are rounded.
 
     Raises:
         ValueError: The schedule has more steps than int32 can count, or too many jumps.

@@ -32,7 +32,7 @@ def wsd(
     It is composed of :func:`warmup`, :func:`constant` and the decay; ``total_steps`` includes all three.
 
     Args:
-        total_steps: Total number of steps T.
+        total_steps: Total number of steps T, including the warmup.
         lr: Rate of the stable part.
         decay_steps: Length of the decay. Pass this or ``decay``.
         warmup_steps: Length of the warmup.
@@ -134,7 +134,9 @@ def _ends(total: int, num_cycles: int | None, ends: Sequence[Steps] | None) -> l
             _check.refuse("wsd_cycles", "num_cycles", f"<= total_steps = {total}", count)
         return [total * (k + 1) // count for k in range(count)]
     if num_cycles is not None:
-        _check.refuse("wsd_cycles", "num_cycles", "left out if 'ends' are given", num_cycles, "Pass one of the two.")
+        _check.refuse(
+            "wsd_cycles", "num_cycles", ("left out if ", Arg("ends"), " is given"), num_cycles, "Pass one of the two."
+        )
     steps = [whole_steps("wsd_cycles", "ends", end, 1, total) for end in ends]
     if any(later <= earlier for earlier, later in pairwise(steps)) or (steps and steps[-1] > total):
         _check.refuse("wsd_cycles", "ends", f"strictly increasing, up to total_steps = {total}", steps)

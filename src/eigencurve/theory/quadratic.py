@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from eigencurve import _check
 from eigencurve._arrays import Array, IntArray, frozen
+from eigencurve._check import Arg
 from eigencurve.schedules.base import Schedule, require_schedule
 from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable, ranked
 from eigencurve.schedules.sampling import peak_rate
@@ -238,7 +239,7 @@ class NoisyQuadratic:
             evaluator = exact_evaluator(self.nodes, steps)
             schedules = {name: tune(evaluator, schedule, rate) for name, schedule in schedules.items()}
         elif given > rate:
-            remedy = "Above 'max_lr' the lower bound does not hold."
+            remedy = ("Above ", Arg("max_lr"), " the lower bound does not hold.")
             _check.refuse("compare", "max_lr", f">= the largest rate of the schedules ({given:g})", rate, remedy)
         bound = None if self.momentum else certificate(self.nodes, steps, rate)
         losses = {name: self._finite_parts(schedule) for name, schedule in schedules.items()}
@@ -290,7 +291,7 @@ def _per_eigenvalue(argument: str, value: Any, count: int) -> Array:
         return frozen(np.full(count, _check.at_least("NoisyQuadratic", argument, value, 0.0)))
     values = _check.vector("NoisyQuadratic", argument, value)
     if len(values) != count:
-        remedy = "Pass them in the order of 'spectrum.eigenvalues'."
+        remedy = "Pass them in the order of the eigenvalues."
         constraint = f"a number or one for each of the {count} eigenvalues"
         _check.refuse("NoisyQuadratic", argument, constraint, f"{len(values)} values", remedy)
     if (values < 0).any():

@@ -21,7 +21,7 @@ def starting_points(spectrum: Spectrum, nodes: Nodes, total_steps: int, max_lr: 
     points = {kind: schedule_of_kind(kind, total_steps, max_lr, **usual_settings(kind, max_lr)) for kind in COMMON}
     if spectrum.kappa > 1:
         points["eigencurve"] = curve_of(spectrum, total_steps, max_lr)
-        points["eigencurve_optimal_lengths"] = curve_of(spectrum, total_steps, max_lr, allocation="optimal")
+        points["eigencurve_optimal"] = curve_of(spectrum, total_steps, max_lr, allocation="optimal")
     for node in np.unique(np.linspace(0, len(nodes) - 1, NUM_EIGENVALUES).astype(int)):
         points[f"best_for_{nodes.lam[node]:.3g}"] = greedy_schedule(nodes, int(node), total_steps, max_lr)
     return points
