@@ -173,12 +173,6 @@ MaxLr = Annotated[
 AnyMomentum = Annotated[
     float | None, typer.Option(help="Momentum of SGD, or beta1 of Adam. Default: 0 for SGD, 0.9 for Adam.")
 ]
-Optimizer = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Optimizer of the run: {', '.join(OPTIMIZERS)}. Default: that of the spectrum's metric, or sgd."
-    ),
-]
 Nesterov = Annotated[bool, typer.Option("--nesterov", help="Use Nesterov momentum, as in PyTorch.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
@@ -216,6 +210,21 @@ class RunLength:
         if self.epochs is None or self.steps_per_epoch is None:
             raise ValueError("The length of the run is missing: pass --steps, or --epochs and --steps-per-epoch.")
         return units.whole_steps("run", "epochs", units.epochs(self.epochs, self.steps_per_epoch), minimum=1)
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """The optimizer of a run, for the largest stable rate and the generated code."""
+
+    optimizer: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Optimizer of the run: {', '.join(OPTIMIZERS)}. Default: that of the spectrum's metric, or sgd. "
+            "Without a spectrum, code uses your optimizer."
+        ),
+    ] = None
+    momentum: AnyMomentum = None
+    nesterov: Nesterov = False
 
 
 @dataclass(frozen=True)

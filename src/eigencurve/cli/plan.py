@@ -50,6 +50,7 @@ class ModelOptions:
 def plan(
     context: typer.Context,
     length: options.RunLength,
+    optimizer: options.Optimizer,
     columns: options.LogColumns,
     measurement: ModelOptions,
     files: ScheduleFiles,
@@ -61,12 +62,9 @@ def plan(
             "MODULE:FUNCTION that returns (model, loss_fn, batches).",
         ),
     ] = None,
-    optimizer: options.Optimizer = None,
     lr: Annotated[float | None, typer.Option(help="Peak rate that you want. Default: part of the answer.")] = None,
     max_lr: options.MaxLr = None,
     warmup: Annotated[int | None, typer.Option(metavar="STEPS", help="Length of the linear warmup.")] = None,
-    momentum: options.AnyMomentum = None,
-    nesterov: options.Nesterov = False,
     weight_decay: options.WeightDecay = None,
     noise: options.Noise = None,
     batch_size: Annotated[
@@ -107,15 +105,15 @@ def plan(
     options.require_applicable(context, "model" if is_model else kind_of(words), KINDS, APPLIES)
     files.check()
     if is_model:
-        _require_measurable(words[0], optimizer, noise, batch_size)
+        _require_measurable(words[0], optimizer.optimizer, noise, batch_size)
         require_writable([measurement.spectrum_file], (".npz", ".json"), files.force)
         found = [_measured(words[0], measurement, total, weight_decay, batch_size, noise is None)]
     else:
         found = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
     answer = make_plan(
         *found,
-        total_steps=total, optimizer=optimizer, lr=lr, max_lr=max_lr, warmup_steps=warmup, momentum=momentum,
-        nesterov=nesterov, weight_decay=weight_decay, noise=noise, initial_error=initial_error, batch_size=batch_size,
+        total_steps=total, lr=lr, max_lr=max_lr, warmup_steps=warmup, weight_decay=weight_decay, noise=noise,
+        initial_error=initial_error, batch_size=batch_size, **vars(optimizer),
     )  # fmt: skip
     contents = files.contents(answer.schedule)
     if as_json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -21,14 +22,13 @@ from eigencurve.cli.output import (
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions
 from eigencurve.planning.code import ScheduleCode, load_schedule, training_code
-from eigencurve.planning.result import OPTIMIZERS, Training, training_of
+from eigencurve.planning.result import training_of
 from eigencurve.planning.spectrum import training_for
 from eigencurve.planning.warnings import RateLimit, rate_limit, require_plausible, spectrum_warnings
 from eigencurve.schedules.base import Schedule
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.eigencurve import Eigencurve
 from eigencurve.schedules.kinds import FACTORIES, csv_bytes, require_settings, settings_of
-from eigencurve.spectrum.source import SpectrumSource
 
 app = new_app()
 LOADED = (
@@ -59,13 +59,11 @@ OWN_SETTINGS = {kind: [name for name in settings_of(kind) if name != "min_lr"] f
 SETTINGS_HELP = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in OWN_SETTINGS.items() if names)
 
 
-@app.command()
-@options.with_groups
-def schedule(
-    context: typer.Context,
-    source: SpectrumOptions,
-    length: options.RunLength,
-    kind: options.Kind = "eigencurve",
+@dataclass(frozen=True)
+class Shape:
+    """What kind of schedule to make."""
+
+    kind: options.Kind = "eigencurve"
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,34 +72,35 @@ def schedule(
             help="Setting of the kind, such as power=2, decay_steps=20% or milestones=1000,2000. Can be repeated. "
             f"{SETTINGS_HELP}.",
         ),
-    ] = None,
+    ] = None
     lr: Annotated[
         float | None,
         typer.Option(
             help="Initial learning rate; with --warmup, the peak rate. Default: half the largest stable rate of the "
             "spectrum, 1/L without momentum; a schedule without a spectrum needs it.",
-            show_default=False,
         ),
-    ] = None,
-    min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None,
-    warmup: options.Warmup = "0",
-    warmup_shape: Annotated[str, typer.Option(help="Shape of the warmup: linear, cosine or exponential.")] = "linear",
-    optimizer: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Optimizer of the run, for the largest stable rate and the generated code: {', '.join(OPTIMIZERS)}. "
-            "Default: that of the spectrum's metric. Without a spectrum, the code uses yours."
-        ),
-    ] = None,
-    momentum: Annotated[
-        float | None,
-        typer.Option(
-            help="Momentum of SGD, or beta1 of Adam, for the largest stable rate and the generated code. Default: 0 "
-            "for SGD, 0.9 for Adam.",
-            show_default=False,
-        ),
-    ] = None,
-    nesterov: options.Nesterov = False,
+    ] = None
+    min_lr: Annotated[float | None, typer.Option(help="Final learning rate. Default: depends on the kind.")] = None
+    warmup: options.Warmup = "0"
+    warmup_shape: Annotated[str, typer.Option(help="Shape of the warmup: linear, cosine or exponential.")] = "linear"
+
+
+class Made(NamedTuple):
+    """A schedule with its code, what to say about its peak rate, and warnings."""
+
+    code: ScheduleCode
+    rates: str
+    warnings: list[str]
+
+
+@app.command()
+@options.with_groups
+def schedule(
+    context: typer.Context,
+    source: SpectrumOptions,
+    length: options.RunLength,
+    shape: Shape,
+    optimizer: options.Optimizer,
     load: Annotated[Path | None, typer.Option(help="Load a schedule from its JSON file instead of making one.")] = None,
     code: options.Code = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print step,lr for every step as CSV.")] = False,
@@ -134,36 +133,45 @@ def schedule(
     form = _form(as_json, as_csv, code, to_output=len(files) < len(output or []))
     writes_code = any(path.suffix.lower() == ".py" for path in files)
     has_code = code is not None or writes_code
-    _require_applicable(context, load, warmup, has_code or _has_spectrum(source))
-    sentences: list[str] = []
-    rates = ""
-    if load is not None:
-        training = training_of(optimizer, momentum, nesterov, source.weight_decay)
-        if momentum and not training.is_adam:
-            sentences = [LOADED.format(load, momentum, 1 / (1 - momentum))]
-        made = ScheduleCode.from_file(load, load_schedule(load, read(load)), training)
-    else:
-        total, name = length.total, kind.replace("-", "_")
-        subject = source.required if name == "eigencurve" else source.optional
-        own = settings_from(settings or [], total) | ({} if min_lr is None else {"min_lr": min_lr})
-        require_settings(name, own)
-        training, limit = _training(subject, optimizer, momentum, nesterov, source.weight_decay)
-        if subject is not None and limit is not None:
-            heading = f"{subject.heading}\n" if subject.negative_text else ""
-            rates = heading + (limit.about(lr) if lr is not None else _half_rate_line(limit))
-            judged = total if name == "eigencurve" and min_lr is None else None
-            sentences = [*spectrum_warnings(subject, judged, optimizer)]
-        require_plausible("schedule", training.optimizer, limit, lr=lr)
-        rise = options.steps_or_share(warmup, "warmup", total)
-        made = ScheduleCode.of_kind(name, total, _rate_or_half(lr, limit), training, subject, rise, own, warmup_shape)
-    program = training_code(code or "torch", made)
+    _require_applicable(context, load, shape, has_code or _has_spectrum(source))
+    made = _make(source, length, shape, optimizer) if load is None else _load(load, optimizer, source.weight_decay)
+    program = training_code(code or "torch", made.code)
     require_writable(files, (*SCHEDULE_SUFFIXES, ".py"), force)
-    warn(sentences)
-    contents = [(path, _content(made.schedule, path, program)) for path in files]
+    warn(made.warnings)
+    contents = [(path, _content(made.code.schedule, path, program)) for path in files]
     if form == "code" and writes_code:
         form = "text"  # the code is written to the file instead
-    _show(made.schedule, form, program, rates)
+    _show(made.code.schedule, form, program, made.rates)
     write_all(contents)
+
+
+def _load(path: Path, optimizer: options.Optimizer, weight_decay: float | None) -> Made:
+    """The schedule of a JSON file."""
+    training = training_of(**vars(optimizer), weight_decay=weight_decay)
+    warnings = []
+    if optimizer.momentum and not training.is_adam:
+        warnings = [LOADED.format(path, optimizer.momentum, 1 / (1 - optimizer.momentum))]
+    return Made(ScheduleCode.from_file(path, load_schedule(path, read(path)), training), "", warnings)
+
+
+def _make(source: SpectrumOptions, length: options.RunLength, shape: Shape, optimizer: options.Optimizer) -> Made:
+    """The schedule of a kind, for a spectrum if there is one."""
+    total, kind = length.total, shape.kind.replace("-", "_")
+    spectrum = source.required if kind == "eigencurve" else source.optional
+    settings = settings_from(shape.settings or [], total) | ({} if shape.min_lr is None else {"min_lr": shape.min_lr})
+    require_settings(kind, settings)
+    training, limit, rates, warnings = training_of(**vars(optimizer), weight_decay=source.weight_decay), None, "", []
+    if spectrum is not None:
+        training = training_for(spectrum, **vars(optimizer))
+        limit = rate_limit(spectrum, training.optimizer, optimizer.momentum, optimizer.nesterov)
+        heading = f"{spectrum.heading}\n" if spectrum.negative_text else ""
+        rates = heading + (_half_rate_line(limit) if shape.lr is None else limit.about(shape.lr))
+        judged = total if kind == "eigencurve" and shape.min_lr is None else None
+        warnings = [*spectrum_warnings(spectrum, judged, optimizer.optimizer)]
+    require_plausible("schedule", training.optimizer, limit, lr=shape.lr)
+    rise, lr = options.steps_or_share(shape.warmup, "warmup", total), _rate_or_half(shape.lr, limit)
+    code = ScheduleCode.of_kind(kind, total, lr, training, spectrum, rise, settings, shape.warmup_shape)
+    return Made(code, rates, warnings)
 
 
 def settings_from(words: list[str], total: int) -> dict[str, Any]:
@@ -203,12 +211,12 @@ def _has_spectrum(source: SpectrumOptions) -> bool:
     return source.spectrum is not None or source.power_law is not None
 
 
-def _require_applicable(context: typer.Context, load: Path | None, warmup: str, uses_training: bool) -> None:
+def _require_applicable(context: typer.Context, load: Path | None, shape: Shape, uses_training: bool) -> None:
     """Refuse the options that would change neither the schedule nor what is printed about it."""
     if load is not None:
         names = {str(parameter.name) for parameter in context.command.params} - WITH_LOAD
         options.require_applicable(context, "load", CASES, dict.fromkeys(names, ("made",)))
-    if warmup == "0":
+    if shape.warmup == "0":
         options.require_applicable(context, "plain", CASES, {"warmup_shape": ("warmup",)})
     if not uses_training:
         options.require_applicable(context, "no code", CASES, dict.fromkeys(TRAINING, ("code", "spectrum")))
@@ -220,16 +228,6 @@ def _form(as_json: bool, as_csv: bool, code: str | None, to_output: bool) -> str
     if len(forms) > 1:
         raise ValueError("Pass only one of --json, --csv and --code. To get several formats, write files with -o.")
     return forms[0] if forms else "json" if to_output else "text"
-
-
-def _training(
-    subject: SpectrumSource | None, optimizer: str | None, momentum: float | None, nesterov: bool, decay: float | None
-) -> tuple[Training, RateLimit | None]:
-    """The optimizer of the run, and the largest stable rate if there is a spectrum."""
-    if subject is None:
-        return training_of(optimizer, momentum, nesterov, decay), None
-    training = training_for(subject, optimizer, momentum, nesterov)
-    return training, rate_limit(subject, training.optimizer, momentum, nesterov)
 
 
 def _rate_or_half(lr: float | None, limit: RateLimit | None) -> float:
