@@ -150,7 +150,7 @@ def test_a_run_far_shorter_than_the_condition_number():
 def test_the_exponent_of_a_spectrum_that_no_law_fits():
     law = fitted_law(TWO)
     (sentence,) = spectrum_warnings(SpectrumSource("law", law, law.mu))
-    assert sentence == exponent_warning(SpectrumSource("mine", TWO, 0.0)) == law.doubt
+    assert sentence == exponent_warning(SpectrumSource("mine", TWO, 0.0)) == law.warning
     assert "Build the schedule from the spectrum itself" in sentence
     assert exponent_warning(law_source(1.5, 1e4)) == ""
     assert exponent_warning(SpectrumSource("points", ec.Spectrum([2.0, 2.0], [1, 1]), 0.0)) == ""
