@@ -33,7 +33,8 @@ def renamed(**names: str) -> Callable[[Callable_], Callable_]:
     >>> @renamed(num_steps="num_products")
     ... def measure(num_products):
     ...     return num_products
-    >>> with warnings.catch_warnings(record=True):
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
     ...     measure(num_steps=3)
     3
     """

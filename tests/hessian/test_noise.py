@@ -229,7 +229,7 @@ def test_without_noise_or_gradient_there_is_no_critical_batch_size():
         ({"num_samples": 0}, r"'num_samples' must be >= 1"),
         ({"num_products": 0}, r"estimate_noise: 'num_products' must be >= 1"),
         ({"weight_decay": 0.0}, r"'weight_decay' must be > 0"),
-        ({"spectrum": ec.Spectrum([1.0], [1.0], dim=3)}, r"'spectrum' must be that of the operator, of dimension 12"),
+        ({"spectrum": ec.Spectrum([1.0], [1.0], dim=3)}, r"'spectrum' must be of the operator, of dimension 12"),
     ],
 )
 def test_refusals(changes, message):

@@ -53,8 +53,8 @@ class Settling:
             as the basis is complete, so eigenvalues are counted after that many steps.
 
     Attributes:
-        num_unused: Number of parameters whose row of the matrix is zero. The tridiagonals are those of the others. Set
-            it before the first call.
+        num_unused: Number of parameters whose row of the matrix is zero; the tridiagonals leave them out. Set it
+            before the first call.
     """
 
     moved = renamed_attribute("moved", "schedule_change")

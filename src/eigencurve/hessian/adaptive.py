@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.optim import Adagrad, Adam, AdamW, Optimizer, RMSprop
 
 from eigencurve import _check
+from eigencurve._check import Arg
 from eigencurve.hessian.space import own_part
 
 
 class AdaptiveState(NamedTuple):
-    """What an optimizer applies to each parameter.
+    """The preconditioner and the weight decay of an optimizer.
 
     Attributes:
         diagonal: Diagonal of P, a flat tensor.
@@ -87,8 +88,8 @@ def _group_and_state(
     function: str, optimizer: Optimizer, groups: Mapping[Tensor, dict[str, Any]], name: str, parameter: Tensor
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     if parameter not in groups:
-        remedy = "Build the operator on the model that the optimizer trains, or select 'parameters'."
-        _check.refuse(function, "preconditioner", f"an optimizer of the parameter {name}", "one of others", remedy)
+        build = ("Build the operator on the model that the optimizer trains, or select ", Arg("parameters"), ".")
+        _check.refuse(function, "preconditioner", f"an optimizer of the parameter {name}", "one of others", build)
     # Adagrad creates its state at step 0, before it has seen a gradient.
     state = optimizer.state.get(parameter)
     if not state or float(state["step"]) < 1:

@@ -36,9 +36,8 @@ class Basis:
     - waiting: the Ritz vectors closest to convergence. They are kept to be locked later, and not projected off before;
     - the last vector v_j. New vectors fill the free rows after it.
 
-    Locking does not restart the run. The steps so far are also the first steps of the deflated run, so the tridiagonal
-    keeps growing, contains the locked vectors' shares (u·v)² as well as the deflated measure, and no product is
-    repeated.
+    Locking does not restart the run: the steps so far are also the first steps of the deflated run. The tridiagonal
+    keeps growing, and contains the locked vectors' shares (u·v)² as well as the deflated measure.
 
     References: Paige, Linear Algebra Appl. 34 (1980); Parlett and Scott, Math. Comp. 33 (1979); Wu and Simon, SIAM J.
     Matrix Anal. Appl. 22 (2000).
@@ -75,9 +74,9 @@ class Basis:
     def project_off(self, vector: Tensor) -> float:
         """Make ``vector`` orthogonal to the locked and the recent rows, in place, and return its new norm.
 
-        A product lies mostly along the last two rows, so those come first. One Gram-Schmidt pass over all rows then
-        removes little, and is accurate. If it removes more than it leaves, a second pass follows; two are always enough
-        (Daniel, Gragg, Kaufman and Stewart, Math. Comp. 30, 1976).
+        A product lies mostly along the last two rows, so those come first. A Gram-Schmidt pass over all rows follows,
+        and a second one if the first removes more than it leaves; two are always enough (Daniel, Gragg, Kaufman and
+        Stewart, Math. Comp. 30, 1976).
         """
         self._pass(vector, self.rows[max(self.num_stored, self.num_used - 2) : self.num_used])
         removed, length = self._pass_over_all(vector), self.space.norm(vector)

@@ -42,7 +42,7 @@ FORMAT = "eigencurve.lanczos"
 VERSION = 3
 OLD_VERSIONS = (1, 2)
 SECONDS_BETWEEN = 5.0
-# What makes a path wrong, in contrast to a disk that is full or fails.
+# Errors of a wrong path, in contrast to a disk that is full or fails.
 WRONG_PATH = (
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG,
 )  # fmt: skip

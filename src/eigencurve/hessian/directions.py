@@ -28,7 +28,7 @@ class DirectionMeasure:
 
     Attributes:
         points, masses: Signed eigenvalues and their masses, which sum to the squared length of v.
-        earlier: Points and masses after three quarters of the steps; those of the whole run if it is exact.
+        earlier: Points and masses after three quarters of the steps, or of the whole run if it is exact.
         curvature: v·Hv.
         exact: Whether the measure is complete.
         num_products: Number of products.
@@ -107,7 +107,7 @@ def grid_of(
     if not isinstance(spectrum, Spectrum):
         _check.wrong_type(function, "spectrum", "a Spectrum or a SpectrumEstimate", source)
     if spectrum.dim not in (None, operator.dim):
-        _check.refuse(function, "spectrum", f"that of the operator, of dimension {operator.dim}", spectrum.dim)
+        _check.refuse(function, "spectrum", f"of the operator, of dimension {operator.dim}", spectrum.dim)
     measured = source.weight_decay if isinstance(source, SpectrumEstimate) else USUAL_DECAY
     decay = _check.positive(function, "weight_decay", measured if weight_decay is None else weight_decay)
     counts = octave_counts(spectrum, decay, operator.dim)

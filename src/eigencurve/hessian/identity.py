@@ -1,4 +1,4 @@
-"""The identity of a Lanczos run in its checkpoint: hashes of its inputs, and numbers of what it computes.
+"""The identity of a Lanczos run in its checkpoint: hashes of its inputs, and numbers of its products.
 
 A loss function, the buffers of a model, and its code have no hash. So a checkpoint also holds the value of the loss,
 and a few numbers of its gradient and of the product with a fixed vector.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ SAME_PARTS = (
 
 @dataclass(frozen=True, eq=False)
 class Identity:
-    """What must match to resume a run.
+    """Properties of a run that must be the same to resume it.
 
     Attributes:
         seed: Seed of the start vectors.
@@ -43,7 +43,7 @@ class Identity:
         numbers: Product with a fixed vector, gradient, loss and start vector, as far as the operator has them, by these
             names. Each is a length followed by projections; the loss is followed by zeros.
         allowed: Largest difference of each of ``numbers`` that rounding explains.
-        fingerprint: Function that returns what identified the run in checkpoints of earlier releases.
+        fingerprint: Function that returns the hash that checkpoints of earlier releases hold.
     """
 
     seed: int
@@ -63,7 +63,7 @@ class Identity:
         }  # fmt: skip
 
     def difference(self, fields: Mapping[str, Any], is_old: bool) -> tuple[str, str, str] | None:
-        """How the run in a file differs: what it must be, what it is, and a likely cause. None if it is the same.
+        """The constraint that the run in a file violates, its value, and a likely cause; None if it is the same run.
 
         Raises:
             LookupError, TypeError, ValueError: A field is missing or of another kind.
@@ -117,9 +117,10 @@ def identity_of(
         mark: Text that identifies the start vectors, in addition to the operator and the seed.
         examples: Another operator that the start vectors are made from.
     """
-    space, tolerance = space_of(operator), TOLERANCE[operator.dtype] + 3 * _product_error(operator)
+    product_error = next((e for o in _wrapped(operator) if (e := getattr(o, "product_error", None)) is not None), 0.0)
+    space, tolerance = space_of(operator), TOLERANCE[operator.dtype] + 3 * float(product_error)
     vectors = {"product": operator(probe_vectors(operator)[1])}
-    source = _loss_source(operator)
+    source = next((o for o in _wrapped(operator) if hasattr(o, "mean_loss") and hasattr(o, "gradient")), None)
     if source is not None:
         vectors["gradient"] = source.gradient()
     if start is not None:
@@ -150,22 +151,11 @@ def joined_hashes(parts: Sequence[Any]) -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
-def _loss_source(operator: Any) -> Any:
-    """The operator that knows the loss and its gradient: ``operator``, the one that it wraps, or None."""
-    for candidate in (operator, getattr(operator, "operator", None)):
-        if hasattr(candidate, "mean_loss") and hasattr(candidate, "gradient"):
-            return candidate
-    return None
-
-
-def _product_error(operator: Any) -> float:
-    """Measured relative error of the products of ``operator``, or of the one that it wraps."""
+def _wrapped(operator: Any) -> Iterator[Any]:
+    """``operator``, the operator that it wraps, and so on."""
     while operator is not None:
-        error = getattr(operator, "product_error", None)
-        if error is not None:
-            return float(error)
+        yield operator
         operator = getattr(operator, "operator", None)
-    return 0.0
 
 
 def _measured(space: Space, vectors: list[Tensor]) -> Array:

@@ -52,7 +52,7 @@ class LanczosOperator(LinearOperator, Protocol):
 
 
 def renew_operator(operator: LinearOperator) -> None:
-    """Let an operator forget what it keeps between products, if it keeps anything."""
+    """Let an operator forget the state that it keeps between products, if it has any."""
     renew = getattr(operator, "renew", None)
     if renew is not None:
         renew()
@@ -153,8 +153,8 @@ class Recurrence:
 
         A change by E changes the product with a random :math:`v_1` by :math:`\|E v_1\|`, which is
         :math:`\|E\|_F / \sqrt d` on average; the later steps do not show a change reliably. Because the first product
-        is not kept, :math:`\alpha_1` is compared, and 64 sums of entries with the signs of :math:`v_1`, whose change is
-        as long as that of the product on average. A resumed run has :math:`\alpha_1` alone. Operators made with
+        is not kept, :math:`\alpha_1` is compared, and 64 sums of entries with the signs of :math:`v_1`. These change by
+        as much as the product on average. A resumed run has :math:`\alpha_1` alone. Operators made with
         ``check=False`` are not checked.
         """
         if not getattr(self.operator, "is_checked", True):
@@ -238,8 +238,7 @@ def without_copies(run: LanczosRun, dtype: torch.dtype) -> Measure:
     """The tridiagonal of the same measure, with every group of copied nodes merged into one node.
 
     A copy takes a part of the weight of the eigenvalue that it copies (Greenbaum, Linear Algebra Appl. 113, 1989). The
-    merged nodes pass through Lanczos again, in float64 and with a diagonal matrix. If there are no copies, the
-    tridiagonal of the run is returned unchanged.
+    merged nodes pass through Lanczos again, in float64 and with a diagonal matrix.
     """
     nodes, weights, residuals = _ritz(run.alphas, run.betas)
     errors = np.maximum(residuals, _rounding(nodes, dtype))

@@ -53,7 +53,7 @@ class LanczosLoop:
 
     Attributes:
         plan: Memory plan of each run.
-        finished: Finished runs, at first those of the checkpoint.
+        finished: Finished runs, including the checkpoint's.
         advance: Reports progress.
     """
 
@@ -77,7 +77,7 @@ class LanczosLoop:
         Args:
             index: Number of finished runs before this one.
             start: Function that returns the start vector, the same one each time.
-            num_products: Upper limit of the number of steps; by default that of the plan.
+            num_products: Upper limit of the number of steps; by default, as in the plan.
             rule: Rule for an earlier stop.
         """
         limit = self.plan.num_products if num_products is None else num_products
@@ -131,7 +131,7 @@ class LanczosLoop:
         exact = run.exact and num_steps <= limit
         try:
             ended |= rule.stops(np.array(run.alphas)[:limit], np.array(run.betas)[:limit], exact)
-        except np.linalg.LinAlgError:  # the moments of a matrix that changes may be those of no measure
+        except np.linalg.LinAlgError:  # the moments of a matrix that changes may belong to no measure
             self._require_unchanged(run, start)
             raise
         if not ended:

@@ -73,8 +73,7 @@ def plan_memory(
         dim: Number of parameters.
         num_products: Maximum number of Lanczos steps.
         memory_budget: Upper limit in bytes for all vectors of the run. None allows a quarter of the free memory of the
-            model's device. If the whole basis does not fit there and the host has room for more of it, the basis is
-            kept on the host.
+            model's device, or of the host if it has room for more of the basis.
         dtype: Floating-point type of the parameters.
         device: Device of the parameters; None is the CPU.
 

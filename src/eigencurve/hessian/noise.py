@@ -60,7 +60,7 @@ def estimate_noise(
     One more run, from the mean gradient g, gives the critical batch size :math:`\operatorname{tr}(HC) / g^\top H g`
     after the sampling noise of g, C/m, is subtracted.
 
-    The standard error of the mass in an octave of n eigenvalues is that of a :math:`\chi^2` variable with
+    The mass in an octave of n eigenvalues has the standard error of a :math:`\chi^2` variable with
     min(n, m - 1) degrees of freedom per sign vector, which assumes that C is nearly isotropic within an octave. Its
     mean is taken from the octave and, with the weight of two eigenvalues, from the level of all octaves. If several
     sign vectors scatter more than that, their scatter is used. Half the change over the last quarter of the steps is
@@ -75,12 +75,12 @@ def estimate_noise(
         num_samples: Number of sign vectors to average.
         num_products: Number of Lanczos steps per vector (upper limit).
         seed: Seed of the signs.
-        weight_decay: Weight decay that the spectrum will be prepared with; by default that of the estimate, or 5e-4.
+        weight_decay: Weight decay that the spectrum will be prepared with; by default, as in the estimate, or 5e-4.
         examples: Operator of the same model whose examples the noise is measured on; by default ``operator``. More
             examples than those of H reduce the error from having only m, but add a bias: H of few examples is flat in
             directions in which other gradients scatter. Use the default for the exponent of C ∝ H^γ.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
-        checkpoint: File to save to every few seconds, and to resume from; not that of the spectrum.
+        checkpoint: File to save to every few seconds, and to resume from; not the spectrum's.
         progress: Whether to show a progress bar on a terminal.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,14 +34,14 @@ class PreconditionedOperator:
 
     Weight decay ω enters in one of two ways:
 
-    - As an L2 term (Adam, RMSprop, Adagrad), it is part of the gradient. The products are those of
+    - As an L2 term (Adam, RMSprop, Adagrad), it is part of the gradient. The products are with
       :math:`P^{-1/2} (H + \omega I) P^{-1/2}`, so do not add it again in :func:`eigencurve.spectrum.prepare`.
     - Decoupled (AdamW), the step is :math:`w \leftarrow w - \eta (P^{-1} g + \omega w)`, and the matrix is
       :math:`P^{-1/2} H P^{-1/2} + \omega I`. A decay that is the same for all parameters is left out of the products;
       pass ``eigenvalue_shift`` to :func:`eigencurve.spectrum.prepare`. Otherwise it is part of the products.
 
     Most users call ``operator.preconditioned_by(optimizer)``, which reads P and ω from the optimizer. Such an operator
-    refuses products after the optimizer has taken more steps, because H is that of the current parameters. An operator
+    refuses products after the optimizer has taken more steps, because H follows the current parameters. An operator
     made from a diagonal keeps it.
 
     Args:
@@ -52,16 +52,12 @@ class PreconditionedOperator:
         preconditioner: Name of the optimizer, for the record of a measurement.
 
     Attributes:
-        operator: Operator of H.
-        diagonal: Diagonal of P.
         eigenvalue_shift: Decoupled weight decay to add to every eigenvalue; 0.0 if there is none, or if it is already
             part of the products.
-        dim, dtype, device, space: Those of ``operator``.
-        preconditioner: Name of the optimizer.
 
     Raises:
-        ValueError: If ``diagonal`` has another length, is not finite or is not positive; or if ``weight_decay`` is
-            negative or of another length.
+        ValueError: If ``diagonal`` is not finite and positive, if ``weight_decay`` is negative, or if either has a
+            wrong length.
 
     >>> from eigencurve.hessian import as_operator
     >>> operator = as_operator(torch.tensor([[8.0, 2.0], [2.0, 1.0]]))
@@ -80,16 +76,18 @@ class PreconditionedOperator:
     ) -> None:
         self.operator, self.preconditioner, self.space = operator, preconditioner, space_of(operator)
         self.dim, self.dtype, self.device = operator.dim, operator.dtype, operator.device
-        self.diagonal = self._positive(diagonal)
+        self.diagonal = self._own("diagonal", diagonal, is_positive=True)
         self._scale = self.diagonal.rsqrt()
-        decay = self._decay(weight_decay)
-        self.eigenvalue_shift = decay if isinstance(decay, float) and decoupled_weight_decay else 0.0
-        self._added: Tensor | None = None
+        self.eigenvalue_shift, self._added = 0.0, cast(Tensor | None, None)
         self._metric: tuple[AdaptiveState, Callable[[], AdaptiveState]] | None = None
-        if isinstance(decay, Tensor) and decoupled_weight_decay:
-            self._added = decay
-        elif not decoupled_weight_decay and (isinstance(decay, Tensor) or decay > 0):
-            self._added = decay / self.diagonal
+        if isinstance(weight_decay, Tensor):
+            decay = self._own("weight_decay", weight_decay, is_positive=False)
+            self._added = decay if decoupled_weight_decay else decay / self.diagonal
+        elif _check.at_least(type(self).__name__, "weight_decay", weight_decay, 0.0) > 0:
+            if decoupled_weight_decay:
+                self.eigenvalue_shift = float(weight_decay)
+            else:
+                self._added = float(weight_decay) / self.diagonal
 
     def __call__(self, vector: Tensor) -> Tensor:
         """Product with ``vector``, a flat tensor of ``dim`` numbers."""
@@ -172,29 +170,18 @@ class PreconditionedOperator:
         """Whether this process writes files and shows progress."""
         return self.operator.is_main_process
 
-    def _positive(self, diagonal: Tensor) -> Tensor:
-        values = self._own("diagonal", diagonal)
-        wrong = ~(torch.isfinite(values) & (values > 0))
+    def _own(self, argument: str, given: Tensor, is_positive: bool) -> Tensor:
+        """A checked copy of the entries that this process holds, of a whole vector or of its own part."""
+        values = self._vector(argument, self.space.part(given.detach()).to(self.device, self.dtype, copy=True))
+        wrong = ~(torch.isfinite(values) & ((values > 0) if is_positive else (values >= 0)))
         if bool(wrong.any()):
             place = int(wrong.nonzero()[0])
-            got = f"{values[place].item():g} at position {place}"
-            _check.refuse(type(self).__name__, "diagonal", "finite and positive everywhere", got)
-        return values
-
-    def _decay(self, weight_decay: float | Tensor) -> float | Tensor:
-        if not isinstance(weight_decay, Tensor):
-            return _check.at_least(type(self).__name__, "weight_decay", weight_decay, 0.0)
-        values = self._own("weight_decay", weight_decay)
-        if not bool((values >= 0).all() & torch.isfinite(values).all()):
-            _check.refuse(type(self).__name__, "weight_decay", "finite and >= 0 everywhere", values.min().item())
+            need = "finite and positive everywhere" if is_positive else "finite and >= 0 everywhere"
+            _check.refuse(type(self).__name__, argument, need, f"{values[place].item():g} at position {place}")
         return values
 
     def _vector(self, argument: str, vector: Tensor) -> Tensor:
         return self.space.require(type(self).__name__, argument, vector, self.dtype, self.device)
-
-    def _own(self, argument: str, vector: Tensor) -> Tensor:
-        """A copy of the entries that this process holds, of a whole vector or of its own part."""
-        return self._vector(argument, self.space.part(vector.detach()).to(self.device, self.dtype, copy=True))
 
 
 def precondition(

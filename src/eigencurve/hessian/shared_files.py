@@ -24,9 +24,8 @@ def next_path(path: Path) -> Path:
 def replace_together(space: Space, path: Path, content: bytes) -> None:
     """Write ``content`` to ``path``, so that a kill at any time leaves a state that all processes have.
 
-    No process replaces its old file before all have written their new one to disk, and the function returns after all
-    have replaced it. So after a kill, either all processes still have the old file, or all have the new one, under one
-    of its two names.
+    No process replaces its old file before all have written their new one to disk, so after a kill all processes have
+    the old file, or all have the new one, under one of its two names.
     """
     if not space.is_shared:
         write_atomically(path, content)
@@ -42,11 +41,8 @@ def newest_common(
 ) -> State | None:
     """The newest state that all processes have on disk; None if there was no complete save yet.
 
-    Args:
-        space: The processes.
-        path: Path of this process's file.
-        states: States of this process, by their progress.
-        refuse: Called with a constraint and what was found instead if processes have states, but none in common.
+    ``states`` belong to this process, by their progress. ``refuse`` is called with a constraint and the actual
+    state if processes have states, but none in common.
     """
     offers = space.gather((path.exists(), set(states)))
     common = set.intersection(*(progress for _, progress in offers))
@@ -63,7 +59,6 @@ def require_number_of_parts(path: Path, own: Path, refuse: Callable[[str, str], 
     if own == path:
         return
     number = own.name.rpartition("-of-")[2]
-    found = {match[1] for _, match in companions(path, PARTS)}
-    others = sorted(found - {number})
+    others = sorted({match[1] for _, match in companions(path, PARTS)} - {number})
     if others or path.exists():
         refuse(f"of {number} processes", f"a checkpoint of {others[0]} processes" if others else "one of whole vectors")

@@ -59,7 +59,7 @@ def estimate_start(
         displacement: The flat vector Δ, or a pair (start, end) of state dicts, modules or flat vectors.
         spectrum: Spectrum of the same operator, or its :class:`SpectrumEstimate`.
         num_products: Number of Lanczos steps (upper limit).
-        weight_decay: Weight decay that the spectrum will be prepared with; by default that of the estimate, or 5e-4.
+        weight_decay: Weight decay that the spectrum will be prepared with; by default, as in the estimate, or 5e-4.
         memory_budget: Upper limit in bytes for all vectors together; see :func:`plan_memory`.
         checkpoint: File to save to every few seconds, and to resume from.
         progress: Whether to show a progress bar on a terminal.

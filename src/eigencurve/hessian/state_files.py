@@ -16,7 +16,7 @@ from torch.optim import Adagrad, Adam, AdamW, Optimizer, RMSprop
 from eigencurve import _check
 from eigencurve._check import Arg, Words
 
-# Names under which training checkpoints keep the state of the optimizer, and that of the model.
+# Names under which training checkpoints keep the states of the optimizer and of the model.
 OPTIMIZER_KEYS = ("optimizer", "optimizer_state", "optimizer_state_dict", "optimizer_states")
 MODEL_KEYS = ("model", "model_state", "model_state_dict", "state_dict")
 # Settings that tell an optimizer from all others, and the tensor of its state that becomes the preconditioner.
