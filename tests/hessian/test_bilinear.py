@@ -34,8 +34,10 @@ PRODUCTS = {
     "addmm": (torch.addmm, (3,), (5, 4), (4, 3)),
     "mm": (torch.mm, (5, 4), (4, 3)),
     "matmul by a matrix": (torch.matmul, (2, 5, 4), (4, 3)),
-    "operator with two leading axes": (lambda a, b: a @ b, (2, 3, 5, 4), (4, 3)),
-    "transposed": (lambda a, b: a.mT @ b.mT, (2, 4, 5), (3, 4)),
+    "batch with few columns": (torch.bmm, (6, 5, 4), (6, 4, 3)),
+    "batch with few rows": (torch.matmul, (6, 3, 4), (6, 4, 5)),
+    "operator with two leading axes": (lambda a, b: a @ b, (2, 3, 5, 4), (2, 3, 4, 3)),
+    "transposed": (lambda a, b: a.mT @ b.mT, (2, 3, 4, 5), (2, 3, 3, 4)),
 }
 
 
@@ -49,7 +51,7 @@ def test_products_equal_those_of_torch(kind):
 LEFT_ALONE = {
     "double precision": lambda: rand(5, 4, dtype=torch.float64) @ rand(4, 3, dtype=torch.float64),
     "vector": lambda: rand(5, 4) @ rand(4),
-    "batch of matrices": lambda: rand(6, 5, 4) @ rand(6, 4, 3),
+    "broadcast batch": lambda: rand(1, 5, 4) @ rand(6, 4, 3),
     "scaled sum": lambda: torch.addmm(rand(3), rand(5, 4), rand(4, 3), beta=0.5),
     "vector of weights": lambda: F.linear(rand(5, 4), rand(4)),
 }
@@ -70,7 +72,7 @@ def test_mixed_precision_wrong_shapes_and_small_products_are_left_to_torch(monke
         F.linear(rand(5, 4), rand(3, 7))
     monkeypatch.undo()
     with FastKernels():
-        assert not any("_Partial" in name for name in graph(rand(6, 5, 4) @ rand(4, 3)))
+        assert not any("_Partial" in name for name in graph(rand(6, 5, 4) @ rand(6, 4, 3)))
 
 
 @needs_onednn

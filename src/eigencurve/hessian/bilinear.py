@@ -9,6 +9,7 @@ of the same form. For the second derivative of a convolution, PyTorch instead ru
 image.
 
 PyTorch multiplies matrices by MKL, which uses no AVX-512 on processors by AMD. There, oneDNN can be twice as fast.
+A batch of products with few columns is slower than its transpose, with few rows.
 """
 
 from __future__ import annotations
@@ -102,10 +103,11 @@ def _each(value: Any, num_axes: int) -> list[int]:
 
 
 def fast_product(a: Tensor, b: Tensor) -> Tensor | None:
-    """The product ``a @ b`` with a matrix ``b``; None if PyTorch's own is as good."""
-    if not _is_replaceable(a, b) or not is_onednn_faster():
+    """The product ``a @ b`` of matrices or of batches of matrices; None if PyTorch's own is as good."""
+    if not _is_replaceable(a, b):
         return None
-    return _partial(_product_form, 0, {1: a.flatten(0, -2), 2: b}).reshape(*a.shape[:-1], b.shape[-1])
+    left, right = (a.flatten(0, -2), b) if b.ndim == 2 else (a.flatten(0, -3), b.flatten(0, -3))
+    return _partial(_product_form, 0, {1: left, 2: right}).reshape(*a.shape[:-1], b.shape[-1])
 
 
 def _product_form(index: int, first: Tensor, second: Tensor) -> Tensor:
@@ -116,11 +118,13 @@ def _product_form(index: int, first: Tensor, second: Tensor) -> Tensor:
 
 
 def _is_replaceable(a: Tensor, b: Tensor) -> bool:
-    if b.ndim != 2 or a.ndim < 2 or a.shape[-1] != b.shape[0] or a.numel() * b.shape[1] < WORTHWHILE:
+    if not all(m.device.type == "cpu" and m.dtype == torch.float32 and m.layout == torch.strided for m in (a, b)):
+        return False
+    if min(a.ndim, b.ndim) < 2 or a.shape[-1] != b.shape[-2] or a.numel() * b.shape[-1] < WORTHWHILE:
         return False
     if torch.is_autocast_enabled("cpu") or not torch.backends.mkldnn.enabled:
         return False
-    return all(m.device.type == "cpu" and m.dtype == torch.float32 and m.layout == torch.strided for m in (a, b))
+    return is_onednn_faster() if b.ndim == 2 else a.shape[:-2] == b.shape[:-2]
 
 
 @functools.cache
@@ -141,7 +145,9 @@ def is_onednn_faster() -> bool:
 
 def _multiplied(a: Tensor, b: Tensor) -> Tensor:
     """The product a b, computed as (bᵀ aᵀ)ᵀ if that is faster."""
-    (num_rows, inner), num_columns = a.shape, b.shape[1]
+    (num_rows, inner), num_columns = a.shape[-2:], b.shape[-1]
+    if a.ndim == 3:
+        return torch.bmm(b.mT, a.mT).mT if num_columns < num_rows else torch.bmm(a, b)
     return _by_onednn(b.mT, a.mT).mT if num_columns < num_rows < inner else _by_onednn(a, b)
 
 

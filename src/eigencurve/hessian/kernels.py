@@ -221,7 +221,7 @@ KERNELS: dict[Any, Callable[..., Any]] = {
     F.batch_norm: _batch_norm,
     F.linear: _linear,
     torch.addmm: _addmm,
-    **dict.fromkeys((torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm), _matmul),
+    **dict.fromkeys((torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, torch.bmm), _matmul),
     torch.lstm: _lstm,
     torch._weight_norm: _weight_norm,
     **dict.fromkeys(ACTIVATIONS, _activation),
