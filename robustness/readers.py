@@ -26,7 +26,7 @@ from eigencurve.hessian import estimate_spectrum
 from eigencurve.hessian.state_files import load_preconditioner
 from eigencurve.runs.origin import origin_here
 from eigencurve.runs.store import Outcome, Run, Store, StoreError
-from eigencurve.studio.source import read_upload
+from eigencurve.studio.uploads import uploaded_source
 from paper.data.download import extract_files
 from paper.data.imagenet import CenterCrop, read_image
 from paper.data.plain_pickle import load_plain
@@ -181,7 +181,7 @@ def _save_spectrum(path: Path) -> None:
 
 
 def _upload(path: Path) -> ec.Spectrum:
-    return read_upload(path.name, path.read_bytes()).spectrum
+    return uploaded_source(path.name, path.read_bytes(), 1e-3).spectrum
 
 
 def _save_schedule(path: Path) -> None:

@@ -17,10 +17,10 @@ from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from eigencurve.studio.launch import command
-from eigencurve.studio.texts import VERDICT
 
 # For a machine that is busy with other tests; nothing is slept through.
 PATIENCE = 180
@@ -110,61 +110,36 @@ class Page:
     def text(self) -> str:
         return self.driver.find_element(By.TAG_NAME, "body").text
 
-    def setting(self, name: str, inner: str):
-        """An element of a setting's widget, once it is drawn."""
-        selector = f".st-key-set_{name} {inner}"
-        return self.until(lambda: self.driver.find_element(By.CSS_SELECTOR, selector), f"the setting {name}")
+    def setting(self, name: str):
+        """The input of a setting, once it is drawn."""
+        return self.until(lambda: self.all(f".st-key-{name} input"), f"the setting {name}")[0]
 
-    def press(self, name: str, key: str) -> None:
-        """Press a key on a setting's slider."""
-        handle = self.setting(name, ":is([role=slider], [type=range])")
-        self.driver.execute_script("arguments[0].focus()", handle)
-        self.driver.switch_to.active_element.send_keys(key)
+    def type(self, name: str, text: str) -> None:
+        """Type a value into the field of a setting."""
+        self.setting(name).send_keys(Keys.CONTROL, "a")
+        self.setting(name).send_keys(text, Keys.ENTER)
 
-    def says(self, name: str) -> str:
-        """What a setting's slider or number shows."""
-        script = "return arguments[0].getAttribute('aria-valuetext') || arguments[0].value"
-        return str(self.driver.execute_script(script, self.setting(name, ":is([role=slider], input)")))
-
-    def losses(self) -> dict[str, str]:
-        """Schedule and loss of each row of the table of losses."""
+    def table(self) -> list[list[str]]:
+        """The cells of the table of the plan, without its header."""
         script = """
-            return [...document.querySelectorAll('.eigencurve tr')].map(row =>
+            return [...document.querySelectorAll('.st-key-verdict table')[0].querySelectorAll('tbody tr')].map(row =>
                 [...row.querySelectorAll('th, td')].map(cell => cell.innerText.trim()))"""
-        rows = self.driver.execute_script(script)
-        heads = [i for i, row in enumerate(rows) if "schedule" in row and "loss" in row and "loss behind" not in row]
-        if not heads:
-            return {}
-        name, loss = rows[heads[0]].index("schedule"), rows[heads[0]].index("loss")
-        return {row[name]: row[loss] for row in rows[heads[0] + 1 :]}
+        return self.driver.execute_script(script)
 
     def verdict(self) -> str:
-        """The verdict at the top; empty while it is being computed."""
-        script = """
-            const box = [...document.querySelectorAll('[data-testid="stVerticalBlock"]')].filter(
-                block => [...block.querySelectorAll('h3')].some(head => head.innerText == arguments[0])).at(-1);
-            return box && !box.querySelector('[data-testid="stAlertContentInfo"]')
-                ? box.querySelector('[data-testid="stMarkdown"] p').innerText : ''"""
-        return str(self.driver.execute_script(script, VERDICT))
+        """The verdict at the top; empty while there is none."""
+        paragraphs = self.all('.st-key-verdict [data-testid="stMarkdown"] p')
+        return paragraphs[0].text if paragraphs else ""
 
     def top_of_verdict(self) -> float:
-        """Where the heading of the verdict is, in pixels below the top of the window."""
-        script = """
-            const heads = [...document.querySelectorAll('h3')].filter(head => head.innerText == arguments[0]);
-            return heads[0].getBoundingClientRect().bottom"""
-        return float(self.driver.execute_script(script, VERDICT))
-
-    def wide_tables(self) -> int:
-        """How many tables are wider than their place and have to be scrolled."""
-        script = """
-            return [...document.querySelectorAll('.eigencurve')].filter(
-                place => place.scrollWidth > place.clientWidth + 1).length"""
-        return int(self.driver.execute_script(script))
+        """Where the verdict begins, in pixels below the top of the window."""
+        script = "return document.querySelector('.st-key-verdict').getBoundingClientRect().top"
+        return float(self.driver.execute_script(script))
 
     def quiet(self) -> bool:
         """Whether the script has ended and every figure is drawn."""
         running = self.all('[data-testid="stStatusWidget"], [data-testid="stSkeleton"]')
-        return not running and len(self.all(".js-plotly-plot .main-svg")) >= 3
+        return not running and len(self.all(".js-plotly-plot .main-svg")) >= 2
 
     def download(self, label: str, name: str) -> bytes:
         """Click a button, as a person would, and wait for the whole file."""

@@ -1,9 +1,13 @@
-"""Start the page with Streamlit."""
+"""Start the page with Streamlit, in a process that ends with this one.
+
+``python -P -m eigencurve.studio.launch PID WORDS`` is that process: it runs Streamlit until the process PID ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -12,9 +16,11 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from eigencurve.studio.source import MOST_MEGABYTES
+from eigencurve._process import end_with_parent
 
 HOST, PORT = "127.0.0.1", 8501
+# Limit of an uploaded file.
+MOST_MEGABYTES = 5
 APP = Path(__file__).with_name("app.py")
 
 
@@ -34,7 +40,7 @@ def command(host: str = HOST, port: int = PORT, open_browser: bool = True) -> li
     }
     flags = [f"--{name}={value}" for name, value in options.items()]
     # -P keeps the current folder out of the import path: a streamlit.py there must not be run.
-    return [sys.executable, "-P", "-m", "eigencurve.studio.serve", str(os.getpid()), "run", str(APP), *flags]
+    return [sys.executable, "-P", "-m", "eigencurve.studio.launch", str(os.getpid()), "run", str(APP), *flags]
 
 
 def run(host: str = HOST, port: int = PORT, open_browser: bool = True) -> int:
@@ -78,3 +84,13 @@ def _signals_end_the_block() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+
+
+def _serve() -> None:
+    """Run Streamlit with the words that follow the process id of the parent."""
+    end_with_parent(int(sys.argv.pop(1)))
+    runpy.run_module("streamlit", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _serve()

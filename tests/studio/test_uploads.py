@@ -4,11 +4,12 @@ import zipfile
 
 import numpy as np
 import pytest
+from tests.planning.logged import CONSTANT, COSINE, log_text
 
 import eigencurve as ec
-from eigencurve.spectrum.zoo import zoo_spectrum
-from eigencurve.studio.source import MOST_EIGENVALUES, Upload, read_upload, subject_of
-from eigencurve.studio.state import Settings
+from eigencurve.planning.forecasts import LogSettings
+from eigencurve.studio import uploads
+from eigencurve.studio.uploads import MOST_EIGENVALUES, uploaded_runs, uploaded_source
 
 S = ec.Spectrum([-0.5, 0.0, 2.0], [1, 2, 1], dim=4)
 
@@ -17,12 +18,13 @@ S = ec.Spectrum([-0.5, 0.0, 2.0], [1, 2, 1], dim=4)
 def test_reads_what_the_library_writes(ending, tmp_path):
     path = tmp_path / f"mine.{ending}"
     ec.save_spectrum(S, path)
-    assert read_upload(path.name, path.read_bytes()) == Upload(path.name, S)
+    source = uploaded_source(path.name, path.read_bytes(), 1e-3)
+    assert (source.name, source.raw, source.weight_decay) == (path.name, S, 1e-3)
 
 
-def test_a_name_with_folders_keeps_its_last_part():
-    assert read_upload(r"C:\fakepath\..\a.txt", b"1 1\n2 1\n").name == "a.txt"
-    assert read_upload("../../etc/a.txt", b"1 1\n2 1\n").name == "a.txt"
+@pytest.mark.parametrize("name", [r"C:\fakepath\..\a.txt", "../../etc/a.txt"])
+def test_a_name_with_folders_keeps_its_last_part(name):
+    assert uploaded_source(name, b"1 1\n2 1\n").name == "a.txt"
 
 
 def npz(**arrays):
@@ -66,7 +68,7 @@ BAD = {
         npz(eigenvalues=np.ones(MOST_EIGENVALUES + 1), weights=np.ones(MOST_EIGENVALUES + 1)),
         "at most 20,000 eigenvalues, got '20,001'",
     ),
-    "too large": ("a.txt", b"1 1\n" * (2 << 20), "at most 5 MB, got '8.0 MB'"),
+    "too large": ("a.txt", b"1 1\n" * (2 << 20), "at most 5 MB, got '8.0 MB"),
     "an encrypted archive": (
         "a.npz",
         encrypted(npz(eigenvalues=np.ones(3), weights=np.ones(3))),
@@ -78,7 +80,7 @@ BAD = {
         "small enough for float64",
     ),
     "no dimension": ("a.npz", npz(eigenvalues=np.ones(3), weights=np.ones(3), dim=np.inf), "plain arrays"),
-    "a bomb": ("a.npz", npz(eigenvalues=np.zeros(10_000_000), weights=np.zeros(10)), "at most 64 MB unpacked"),
+    "a bomb": ("a.npz", npz(eigenvalues=np.zeros(40_000_000), weights=np.zeros(10)), "at most 256 MB unpacked"),
 }
 
 
@@ -86,7 +88,7 @@ BAD = {
 def test_what_is_refused(name, capsys):
     file, content, message = BAD[name]
     with pytest.raises(ValueError, match=message):
-        read_upload(file, content)
+        uploaded_source(file, content, 1e-3)
     assert capsys.readouterr().out == ""
 
 
@@ -99,23 +101,38 @@ def test_a_header_that_promises_too_much():
         file.writestr("eigenvalues.npy", buffer.getvalue())
         file.writestr("weights.npy", buffer.getvalue())
     with pytest.raises(ValueError, match=r"an \.npz archive"):
-        read_upload("a.npz", archive.getvalue())
+        uploaded_source("a.npz", archive.getvalue())
 
 
-def test_sources():
-    law = subject_of(Settings(source="power_law", alpha=1.2, kappa=1e4, weight_decay=1e-3))
-    assert law.prepared == ec.PowerLaw(1.2, 1e-3, 10.0)
-    zoo = subject_of(Settings(weight_decay=1e-3))
-    assert zoo.spectrum == ec.spectrum.prepare(zoo_spectrum("resnet20_cifar10"), 1e-3)
-    own = subject_of(Settings(source="upload", weight_decay=0.5), Upload("a.txt", S))
-    assert own.spectrum == ec.spectrum.prepare(S, 0.5)
-    assert own.name == "a.txt"
-    assert own.code == 'ec.load_spectrum("a.txt")'
-    assert subject_of(Settings(source="upload"), Upload("🦔.txt", S)).code == 'ec.load_spectrum("🦔.txt")'
+# ---- Logs
 
 
-def test_no_file_or_no_curvature():
-    with pytest.raises(ValueError, match="studio: 'upload' must be a file with a spectrum"):
-        subject_of(Settings(source="upload"))
-    with pytest.raises(ValueError, match="positive"):
-        subject_of(Settings(source="upload", weight_decay=0.0), Upload("a.txt", S))
+def content(schedule, skip=0):
+    head, *rows = log_text(schedule).splitlines()
+    return ("\n".join([head, *rows[skip:]]) + "\n").encode()
+
+
+def test_files_of_the_same_name_are_two_runs():
+    loaded = uploaded_runs([("run.csv", content(CONSTANT)), ("C:\\logs\\run.csv", content(COSINE))], LogSettings())
+    assert [run.name for run in loaded.runs] == ["run", "run (2)"]
+    assert loaded.runs[0].rates[-1] > loaded.runs[1].rates[-1]
+    assert loaded.warnings == ()
+
+
+def test_messages_have_the_names_of_the_files_and_of_the_fields():
+    late = [("late.csv", content(COSINE, skip=10))]
+    (warning,) = uploaded_runs(late, LogSettings(), str.upper).warnings
+    assert warning.startswith("late.csv: no learning rate is logged before step 200")
+    assert "WARMUP_STEPS" in warning
+    with pytest.raises(ValueError, match="no such loss") as caught:
+        uploaded_runs([("bad.csv", content(COSINE))], LogSettings(loss="no such loss"))
+    assert caught.value.sentence(str.upper).startswith("bad.csv: ")
+    assert "LOSS" in caught.value.sentence(str.upper)
+
+
+def test_number_and_size_are_limited(monkeypatch):
+    with pytest.raises(ValueError, match="'files' must be at most 8, got 9"):
+        uploaded_runs([("a.csv", b"")] * 9, LogSettings())
+    monkeypatch.setattr(uploads, "MOST_MEGABYTES", 0)
+    with pytest.raises(ValueError, match=r"at most 0 MB, got '0.0 MB \(a.csv\)'"):
+        uploaded_runs([("a.csv", b"step,lr,loss\n")], LogSettings())
