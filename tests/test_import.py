@@ -31,3 +31,12 @@ def test_every_public_name_is_there():
         if name not in frameworks or find_spec(frameworks[name]):
             assert hasattr(ec, name)
     assert ec.__version__
+
+
+def test_a_plan_from_nothing_loads_few_modules():
+    code = (
+        "import json, sys; import eigencurve; eigencurve.plan(total_steps=100, optimizer='adamw'); "
+        "print(json.dumps(sorted(m for m in sys.modules if m.startswith('eigencurve'))))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert len(json.loads(result.stdout)) <= 40

@@ -52,8 +52,13 @@ def text(plan: Plan) -> str:
         f"  {entry.name:<{width}}  {entry.source:<8}  {entry.value}" + (f" ({entry.effect})" if entry.effect else "")
         for entry in plan.inputs
     ]
-    parts = [textwrap.fill(plan.verdict, WIDTH), "", str(plan.table), "", "Based on:", *inputs]
-    return "\n".join([*parts, *(textwrap.fill(f"Warning: {sentence}", WIDTH) for sentence in plan.warnings)])
+    parts = [_wrapped(plan.verdict), "", str(plan.table), "", "Based on:", *inputs]
+    return "\n".join([*parts, *(_wrapped(f"Warning: {sentence}") for sentence in plan.warnings)])
+
+
+def _wrapped(sentences: str) -> str:
+    """Lines that break at spaces only, so that commands can be copied."""
+    return textwrap.fill(sentences, WIDTH, break_on_hyphens=False)
 
 
 def markdown(plan: Plan) -> str:
