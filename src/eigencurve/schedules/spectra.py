@@ -39,24 +39,24 @@ class SpectrumComparison:
     total_steps: int
 
 
-def compare_spectra(subjects: Mapping[str, SpectrumSource], total_steps: int) -> SpectrumComparison:
+def compare_spectra(sources: Mapping[str, SpectrumSource], total_steps: int) -> SpectrumComparison:
     """Compare spectra by their octaves and by the schedules built from them.
 
     Args:
-        subjects: At least two spectra, by the name to show.
+        sources: At least two spectra, by the name to show.
         total_steps: Number of steps T of the schedules.
     """
-    if len(subjects) < 2:
-        _check.refuse("compare_spectra", "subjects", "at least two spectra", len(subjects))
-    prepared = {name: subject.spectrum for name, subject in subjects.items()}
+    if len(sources) < 2:
+        _check.refuse("compare_spectra", "sources", "at least two spectra", len(sources))
+    prepared = {name: source.spectrum for name, source in sources.items()}
     mu = min(spectrum.mu for spectrum in prepared.values())
-    found = {name: _octave_shares(mu, spectrum) for name, spectrum in prepared.items()}
-    num = max(map(len, found.values()))
-    curves = {name: curve_of(subject.prepared, total_steps, lr=1.0) for name, subject in subjects.items()}
+    shares = {name: _octave_shares(mu, spectrum) for name, spectrum in prepared.items()}
+    num = max(map(len, shares.values()))
+    curves = {name: curve_of(source.prepared, total_steps, lr=1.0) for name, source in sources.items()}
     return SpectrumComparison(
-        names=tuple(subjects),
+        names=tuple(sources),
         lower=mu * 2.0 ** np.arange(float(num)),
-        shares={name: np.pad(share, (0, num - len(share))) for name, share in found.items()},
+        shares={name: np.pad(share, (0, num - len(share))) for name, share in shares.items()},
         kappas={name: spectrum.kappa for name, spectrum in prepared.items()},
         extra_terms={name: extra_term(spectrum) for name, spectrum in prepared.items()},
         distances={pair: log_distance(curves[pair[0]], curves[pair[1]]) for pair in combinations(curves, 2)},

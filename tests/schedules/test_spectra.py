@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import eigencurve as ec
-from eigencurve.planning.spectra import compare_spectra, log_distance
+from eigencurve.schedules.spectra import compare_spectra, log_distance
 from eigencurve.spectrum.source import bytes_source
 
 
