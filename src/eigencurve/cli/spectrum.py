@@ -14,6 +14,7 @@ from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import SpectrumOptions, subject_of
 from eigencurve.figures import FIGURE_SUFFIXES
 from eigencurve.planning.warnings import exponent_warning, rate_limit, spectrum_warnings
+from eigencurve.schedules.comparison import aligned
 from eigencurve.schedules.spectra import SpectrumComparison, compare_spectra
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum.describe import describe_spectrum
