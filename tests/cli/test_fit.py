@@ -28,7 +28,7 @@ def test_the_numbers_are_the_librarys(here):
     assert found["best"]["loss"] == pytest.approx(best.loss)
     assert ec.schedule_from_dict(found["best"]["schedule"]) == best.schedule
     assert json.loads((here / "best.json").read_text()) == found["best"]["schedule"]
-    row = next(row for row in found["rows"] if row["name"] == "linear to 0")
+    row = next(row for row in found["rows"] if row["name"] == "linear_0")
     end = forecast.predict(ec.warmup(ec.linear(934, LR), 66))
     assert (row["loss"], row["low"], row["high"]) == pytest.approx((end.loss[-1], end.low[-1], end.high[-1]))
     assert found["doubts"] == list(forecast.warnings)

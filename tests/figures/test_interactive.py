@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tests.planning.logged import runs
+from tests.planning.logged import CONSTANT, COSINE, RISE, runs
 
 import eigencurve as ec
-from eigencurve.planning.forecasts import fitted_curves, forecast_view, predictions
+from eigencurve.forecast import fit_runs
 from eigencurve.spectrum.groups import group
 from eigencurve.spectrum.source import zoo_source
 
@@ -16,7 +16,9 @@ pytest.importorskip("plotly", reason="plotly is not installed")
 from eigencurve.figures.interactive import (
     drawn_steps,
     fit_chart,
+    fitted_curves,
     forecasts_chart,
+    loss_range,
     losses_chart,
     octaves_chart,
     schedules_chart,
@@ -82,11 +84,11 @@ def test_plotly_is_enough_and_its_absence_names_the_extra():
 
 @pytest.fixture(scope="module")
 def forecast():
-    return forecast_view(runs())
+    return fit_runs(runs())
 
 
 def test_logged_losses_and_their_fit(forecast):
-    curves = fitted_curves(forecast.forecast, forecast.runs)
+    curves = fitted_curves(forecast, runs())
     odd = [dataclasses.replace(curves[0], name="<b>a</b>"), curves[1]]
     chart = fit_chart(odd)
     assert [trace.mode for trace in chart.data] == ["markers", "markers", "lines", "lines"]
@@ -96,7 +98,7 @@ def test_logged_losses_and_their_fit(forecast):
 
 
 def test_forecasts_have_bands(forecast):
-    shown = predictions(forecast, ["constant", "cosine to 0"])
+    shown = {"constant": forecast.predict(CONSTANT), "cosine to 0": forecast.predict(COSINE)}
     chart = forecasts_chart(shown)
     band, line = chart.data[1], chart.data[3]
     low, high = np.split(np.asarray(band.y), 2)
@@ -107,8 +109,20 @@ def test_forecasts_have_bands(forecast):
     assert line.name == "cosine to 0"
 
 
-def test_rates_of_schedules_with_any_names(forecast):
-    rows = {row.name: row.schedule for row in forecast.table.rows}
+def test_rates_of_schedules_with_any_names():
+    rows = {"constant": CONSTANT, "cosine to 0": COSINE}
     chart = schedules_chart(rows)
     for trace in chart.data:
         assert_allclose(trace.y, rows[trace.name](np.asarray(trace.x)))
+
+
+def test_the_fit_is_drawn_after_the_warmup():
+    logs = runs()
+    curves = fitted_curves(fit_runs(logs), logs)
+    assert [curve.name for curve in curves] == ["constant", "cosine"]
+    for curve, run in zip(curves, logs, strict=True):
+        assert curve.steps[0] >= RISE
+        assert curve.losses[-1] == run.losses[-1]
+        assert np.abs(curve.fitted - curve.losses)[len(curve.steps) // 5 :].max() < 0.03
+    low, high = loss_range([(curve.steps, curve.losses) for curve in curves])
+    assert low < min(curve.losses.min() for curve in curves) < high < curves[0].losses[0]

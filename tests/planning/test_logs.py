@@ -1,10 +1,11 @@
 import pytest
 from tests.forecast.published import gpt_runs
+from tests.planning.logged import CONSTANT, COSINE, LR, RISE, STEPS, log_text, losses_of, runs, write_logs
 from tests.reference.forecast import logged, three_runs, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
-from eigencurve.planning.logs import choose, plan_from_logs
+from eigencurve.planning.logs import USUAL, LogSettings, choose, forecast_usual, plan_from_logs, read_runs
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,58 @@ def test_the_published_gpt_runs_should_hold_and_decay_late(data_path):
     plan = plan_from_logs(fit_runs(gpt_runs(data_path, "100M")[0]), 24_000, optimizer="adamw")
     assert plan.name == "wsd_20"
     assert plan["cosine_0"].excess_low > 0
+
+
+@pytest.fixture(scope="module")
+def usual():
+    return forecast_usual(fit_runs(runs()), best=True)
+
+
+def test_the_defaults_of_a_forecast_are_those_of_the_logs(usual):
+    assert (usual.total_steps, usual.peak_lr, usual.warmup_steps) == (STEPS, LR, RISE)
+    assert {row.name for row in usual.table.rows} == {*USUAL, "optimum"}
+    assert usual.table["cosine_0"].label == "cosine to 0"
+    exact = losses_of(COSINE, [STEPS])[0]
+    assert usual.table["cosine_0"].loss == pytest.approx(exact, abs=0.02)  # the error of a fit to two runs
+    assert usual.table["optimum"].schedule == usual.best.schedule
+
+
+def test_shorter_runs_have_shorter_warmups():
+    usual = forecast_usual(fit_runs(runs()), total_steps=STEPS // 2, max_lr=LR / 2)
+    assert usual.warmup_steps == RISE // 2
+    assert usual.best is None
+    assert all(row.schedule.total_steps == STEPS // 2 for row in usual.table.rows)
+    assert all(row.peak_lr == pytest.approx(LR / 2) for row in usual.table.rows)
+
+
+@pytest.mark.parametrize(("settings", "match"), [({"total_steps": 1}, "'steps' must be"), ({"max_lr": 0}, "'max_lr'")])
+def test_wrong_settings_of_a_forecast(settings, match):
+    with pytest.raises(ValueError, match=match):
+        forecast_usual(fit_runs(runs()), **settings)
+
+
+def test_logs_are_read_with_their_warnings_and_distinct_names(tmp_path):
+    write_logs(tmp_path)
+    head, *rows = log_text(COSINE).splitlines()
+    late = tmp_path / "late.csv"
+    late.write_text("\n".join([head, *rows[10:]]) + "\n")
+    loaded = read_runs([tmp_path / "cosine.csv", tmp_path / "cosine.csv", late], LogSettings())
+    assert [run.name for run in loaded.runs] == ["cosine", "cosine (2)", "late"]
+    assert len(loaded.warnings) == 1
+    assert "no learning rate is logged before step 200" in loaded.warnings[0]
+    assert "pass --warmup_steps" in read_runs([late], LogSettings(), name_of=lambda name: f"--{name}").warnings[0]
+    assert read_runs([late], LogSettings(warmup_steps=RISE)).warnings == ()
+    short = read_runs([tmp_path / "cosine.csv"], LogSettings(last_step=1000)).runs[0]
+    assert short.steps[-1] == 1000
+
+
+def test_several_runs_of_one_file(tmp_path):
+    texts = [log_text(schedule).splitlines()[1:] for schedule in (CONSTANT, COSINE)]
+    rows = [f"{one},{other.partition(',')[2]}" for one, other in zip(*texts, strict=True)]
+    path = tmp_path / "export.csv"
+    path.write_text("\n".join(["step,a - lr,a - val_loss,b - lr,b - val_loss", *rows]) + "\n")
+    loaded = read_runs([path], LogSettings(), ["a", "b"])
+    assert [run.name for run in loaded.runs] == ["a", "b"]
+    assert fit_runs(loaded.runs).names == ("a", "b")
+    with pytest.raises(ValueError, match="'c'"):
+        read_runs([path], LogSettings(), ["c"])

@@ -12,7 +12,7 @@ from tests.studio.opened import shown, table
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
-from eigencurve.planning.forecasts import LogSettings
+from eigencurve.planning.logs import LogSettings
 from eigencurve.studio import texts
 from eigencurve.studio.uploads import uploaded_runs
 

@@ -7,7 +7,7 @@ import pytest
 from tests.planning.logged import CONSTANT, COSINE, log_text
 
 import eigencurve as ec
-from eigencurve.planning.forecasts import LogSettings
+from eigencurve.planning.logs import LogSettings
 from eigencurve.studio import uploads
 from eigencurve.studio.uploads import MOST_EIGENVALUES, uploaded_runs, uploaded_source
 

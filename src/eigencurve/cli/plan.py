@@ -15,7 +15,7 @@ from eigencurve.cli.output import ScheduleFiles, require_writable, show_json, wa
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import load_problem, require_problem, subject_of
 from eigencurve.planning.code import FRAMEWORKS
-from eigencurve.planning.forecasts import LogSettings
+from eigencurve.planning.logs import LogSettings
 from eigencurve.planning.plan import KINDS, kind_of
 from eigencurve.planning.plan import plan as make_plan
 from eigencurve.spectrum.source import SpectrumSource, file_source

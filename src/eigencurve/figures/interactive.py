@@ -7,7 +7,8 @@ ten times as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -16,8 +17,9 @@ from numpy.typing import ArrayLike
 
 from eigencurve._arrays import Array, IntArray
 from eigencurve.figures.style import COLOURS as PALETTE
-from eigencurve.forecast.forecast import Prediction
-from eigencurve.planning.forecasts import FittedCurve, band_range, loss_range
+from eigencurve.forecast.coverage import coverage_of
+from eigencurve.forecast.forecast import Forecast, Prediction
+from eigencurve.forecast.runs import LoggedRun
 from eigencurve.schedules.base import Schedule
 from eigencurve.spectrum.groups import Groups
 from eigencurve.theory.blocks import blocks_of
@@ -41,8 +43,20 @@ LOG = {**PLAIN, "type": "log"}
 STEPS = {"automargin": False, "exponentformat": "none", "separatethousands": True, "title": "step"}
 # Number of labels on the axis of eigenvalues that fit on a phone.
 NUM_LABELS = 4
+# Losses before this fraction of a run are higher than the range of a figure.
+EARLY = 0.2
 # Steps at which every curve of rates is drawn: this many evenly spaced, and this many geometrically towards the end.
 NUM_DRAWN, NUM_LATE = 121, 40
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCurve:
+    """A logged curve, and the fitted one at the same steps."""
+
+    name: str
+    steps: IntArray
+    losses: Array
+    fitted: Array
 
 
 def octaves_chart(octaves: Groups) -> go.Figure:
@@ -183,3 +197,26 @@ def _frame(num_names: int, height: int = HEIGHT) -> dict[str, Any]:
         "bargap": 0,
         "uirevision": "kept",
     }
+
+
+def fitted_curves(forecast: Forecast, runs: Iterable[LoggedRun]) -> list[FittedCurve]:
+    """The logged curves after the warmup, and the fit to them."""
+    curves = []
+    for run in runs:
+        after = run.steps >= max(coverage_of(run.schedule, run.peak_lr).warmup_steps, 1)
+        steps = run.steps[after]
+        curves.append(FittedCurve(run.name, steps, run.losses[after], forecast.predict(run.schedule, steps).loss))
+    return curves
+
+
+def loss_range(curves: Iterable[tuple[IntArray, Array]]) -> tuple[float, float]:
+    """The range of a figure's loss axis: without the high losses of the first fifth of every run."""
+    late = [values[steps >= EARLY * steps[-1]] for steps, values in curves]
+    low, high = min(float(part.min()) for part in late), max(float(part.max()) for part in late)
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def band_range(forecasts: Mapping[str, Prediction]) -> tuple[float, float]:
+    """The range of the loss axis that contains the bands; see :func:`loss_range`."""
+    return loss_range([(f.steps, end) for f in forecasts.values() for end in (f.low, f.high)])

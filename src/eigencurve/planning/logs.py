@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 from eigencurve import _check
+from eigencurve._check import ArgumentWarning, quoted, spelled
+from eigencurve.forecast.advice import NextRun
 from eigencurve.forecast.best import BestSchedule
+from eigencurve.forecast.coverage import coverage_of
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast
 from eigencurve.forecast.logs import load_run
@@ -33,6 +42,48 @@ RULE = Evidence(
 )
 
 Log = LoggedRun | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How logs are read; see :func:`eigencurve.forecast.load_run`."""
+
+    loss: str | None = None
+    lr: str | None = None
+    warmup_steps: int | None = None
+    last_step: int | None = None
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class LoadedRuns:
+    """Logged runs, and the warnings about them, one sentence each."""
+
+    runs: tuple[LoggedRun, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UsualForecasts:
+    """The forecast of the usual schedules at one peak rate.
+
+    Attributes:
+        forecast: The fit to the logged runs.
+        total_steps: Number of steps T of every schedule.
+        peak_lr: Peak rate of the usual schedules, and the highest rate of the best one.
+        warmup_steps: Length of the linear warmup of every schedule.
+        table: Forecast losses, lowest first.
+        best: The best schedule that the search finds, or None if it was not asked for.
+        next_run: The short additional run that would help most.
+    """
+
+    forecast: Forecast
+    total_steps: int
+    peak_lr: float
+    warmup_steps: int
+    table: ComparisonTable
+    best: BestSchedule | None
+    next_run: NextRun
 
 
 def plan_from_logs(
@@ -72,6 +123,60 @@ def plan_from_logs(
     if peak is not None:
         peak = forecast.fitted.logged.require_near("plan", argument, peak)
     return _plan(forecast, steps, training, peak, rise)
+
+
+def read_runs(
+    paths: Sequence[Path], settings: LogSettings, names: Sequence[str] = (), name_of: Callable[[str], str] = quoted
+) -> LoadedRuns:
+    """Read the logs of several runs.
+
+    Args:
+        paths: Log files, or folders with one.
+        settings: How to read them.
+        names: Names of the runs to read from every file, if the files hold several.
+        name_of: Spells an argument of ``load_run`` in a warning, for example as the option of a command.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        runs = [load_run(path, run=name, **vars(settings)) for path, name in product(paths, names or (None,))]
+    messages = [warning.message for warning in caught]
+    texts = [spelled(each.words, name_of) if isinstance(each, ArgumentWarning) else str(each) for each in messages]
+    return LoadedRuns(_distinct(runs), tuple(texts))
+
+
+def run_facts(run: LoggedRun) -> dict[str, Any]:
+    """What was read about a run, as plain values."""
+    return {
+        "name": run.name,
+        "metric": run.metric,
+        "num_losses": len(run),
+        "last_step": int(run.steps[-1]),
+        "peak_lr": run.peak_lr,
+        "warmup_steps": coverage_of(run.schedule, run.peak_lr).warmup_steps,
+    }
+
+
+def forecast_usual(
+    forecast: Forecast, total_steps: int | None = None, max_lr: float | None = None, best: bool = False
+) -> UsualForecasts:
+    """Forecast the usual schedules.
+
+    Args:
+        forecast: The fit to logged runs.
+        total_steps: Number of steps T; by default that of the longest run.
+        max_lr: Peak rate of the usual schedules, and the highest rate of the best one; by default the highest logged.
+        best: Whether to search for the best schedule.
+    """
+    logged = forecast.fitted.logged
+    steps = logged.num_steps if total_steps is None else _check.whole("fit", "steps", total_steps, minimum=2)
+    peak = logged.highest_peak if max_lr is None else logged.require_near("fit", "max_lr", max_lr)
+    rise = logged.warmup_for(steps)
+    optimum = forecast.best_schedule(steps, peak, rise) if best else None
+    schedules = usual_schedules(USUAL, steps, peak, rise, run_steps=steps)
+    if optimum is not None:
+        schedules[OPTIMUM] = optimum.schedule
+    table = labelled(forecast.compare(schedules), FORECAST_OPTIMUM)
+    return UsualForecasts(forecast, steps, peak, rise, table, optimum, forecast.next_run(steps))
 
 
 def choose(table: ComparisonTable) -> str:
@@ -161,3 +266,15 @@ def _verdict(table: ComparisonTable, rate: str, best: BestSchedule) -> str:
         first = f"Use {name}: {shape_in_words(chosen.schedule)}. Its forecast loss is {expected}, {other - loss:.3f} "
         first += f"below a cosine to zero ({100 * (other - loss) / abs(other):.1f} %)."
     return f"{first} {rate} No schedule with this peak rate is more than {best.gap:.3f} better in the fitted model."
+
+
+def _distinct(runs: Sequence[LoggedRun]) -> tuple[LoggedRun, ...]:
+    """The runs with different names: a repeated one gets a number."""
+    seen: Counter[str] = Counter()
+    named = []
+    for place, run in enumerate(runs, start=1):
+        name = run.name or f"run {place}"
+        seen[name] += 1
+        shown = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        named.append(LoggedRun(run.steps, run.losses, run.schedule, shown, run.metric))
+    return tuple(named)

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import streamlit as st
 
-from eigencurve.figures.interactive import fit_chart, forecasts_chart
+from eigencurve.figures.interactive import fit_chart, fitted_curves, forecasts_chart
 from eigencurve.forecast.fit import fit_runs
 from eigencurve.forecast.forecast import Forecast
 from eigencurve.planning.code import load_schedule
-from eigencurve.planning.forecasts import LoadedRuns, LogSettings, fitted_curves, run_facts
+from eigencurve.planning.logs import LoadedRuns, LogSettings, run_facts
 from eigencurve.planning.plan import plan
 from eigencurve.planning.result import Plan
 from eigencurve.schedules.base import Schedule

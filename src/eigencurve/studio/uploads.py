@@ -9,7 +9,7 @@ from threading import Lock
 
 from eigencurve import _check
 from eigencurve.forecast.formats.log import LogError
-from eigencurve.planning.forecasts import LoadedRuns, LogSettings, read_runs
+from eigencurve.planning.logs import LoadedRuns, LogSettings, read_runs
 from eigencurve.spectrum.files import SUFFIX_WORDS, SUFFIXES
 from eigencurve.spectrum.source import SpectrumSource, bytes_source
 from eigencurve.studio.launch import MOST_MEGABYTES
