@@ -84,9 +84,10 @@ def settings_of_breaks(f):
     if f.kind == "part":  # beyond the end of its schedule it holds the last rate
         places = np.append(settings_of_breaks(f.schedule), f.schedule.total_steps)
         return np.maximum(places[places <= f.schedule.total_steps] - f.first, 0)
-    if f.kind == "over_tokens":  # of a schedule without breaks
-        assert len(settings_of_breaks(f.schedule)) == 0
-        return np.array(f.starts)
+    if f.kind == "over_tokens":
+        shares = f.tokens_before(np.arange(f.total_steps)) / f.budget
+        inner = np.searchsorted(settings_of_breaks(f.schedule), f.schedule.total_steps * shares * (1 + 1e-12), "right")
+        return np.concatenate((f.starts, np.flatnonzero(np.diff(inner)) + 1))
     if f.kind == "join":
         starts = np.cumsum([0, *(part.total_steps for part in f.schedules)])
         inner = [start + settings_of_breaks(part) for start, part in zip(starts, f.schedules, strict=False)]
