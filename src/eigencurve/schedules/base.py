@@ -99,7 +99,11 @@ class Schedule(ABC):
             ),
             "lr": _check.positive(self.kind, "lr", self.lr),
         }
-        for name, value in {**basics, **checked}.items():
+        self._store(**basics, **checked)
+
+    def _store(self, **values: Any) -> None:
+        """Set fields, which only constructors may do."""
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _checked(self, step: Any) -> IntArray:

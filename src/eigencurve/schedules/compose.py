@@ -38,8 +38,7 @@ class Warmup(Schedule):
         _check.choice(self.kind, "shape", self.shape, tuple(RISES))
         rise = _check.whole(self.kind, "num_steps", self.num_steps, minimum=0)
         follow = require_schedule(self.kind, self.schedule)
-        object.__setattr__(self, "total_steps", rise + follow.total_steps)
-        object.__setattr__(self, "lr", follow.lr)
+        self._store(total_steps=rise + follow.total_steps, lr=follow.lr)
 
     def _rates(self, steps: IntArray) -> Array:
         rise = RISES[self.shape](self.schedule(0), np.minimum(steps, self.num_steps), self.num_steps)
@@ -96,9 +95,10 @@ class Part(Schedule):
 
     def __post_init__(self) -> None:
         whole = require_schedule(self.kind, self.schedule)
-        object.__setattr__(self, "first", _check.whole(self.kind, "first", self.first, minimum=0))
-        object.__setattr__(self, "total_steps", _check.whole(self.kind, "num_steps", self.num_steps, minimum=1))
-        object.__setattr__(self, "lr", whole.lr)
+        first = _check.whole(self.kind, "first", self.first, minimum=0)
+        self._store(
+            first=first, total_steps=_check.whole(self.kind, "num_steps", self.num_steps, minimum=1), lr=whole.lr
+        )
 
     def _own(self, steps: IntArray) -> IntArray:
         return np.minimum(steps + self.first, self.schedule.total_steps - 1)
@@ -132,9 +132,8 @@ class Join(Schedule):
         parts = tuple(require_schedule(self.kind, part, "schedules") for part in self.schedules)
         if not parts:
             _check.refuse(self.kind, "schedules", "at least one schedule", "none")
-        object.__setattr__(self, "schedules", parts)
-        object.__setattr__(self, "total_steps", sum(part.total_steps for part in parts))
-        object.__setattr__(self, "lr", max(part.lr for part in parts))
+        total_steps, lr = sum(part.total_steps for part in parts), max(part.lr for part in parts)
+        self._store(schedules=parts, total_steps=total_steps, lr=lr)
 
     def _rates(self, steps: IntArray) -> Array:
         rates = np.empty(steps.shape)

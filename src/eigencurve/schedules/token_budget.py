@@ -44,10 +44,8 @@ class OverTokens(Schedule):
         if not starts or starts[0] != 0 or any(b <= a for a, b in pairwise(starts)) or len(starts) != len(counts):
             need = "pairs (first step, tokens per step) with increasing steps from 0"
             _check.refuse(self.kind, "tokens_per_step", need, list(zip(starts, counts, strict=False)))
-        for name, value in {"starts": starts, "tokens_per_step": counts, "budget": budget}.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "total_steps", _num_steps(starts, counts, budget))
-        object.__setattr__(self, "lr", inner.lr)
+        total_steps = _num_steps(starts, counts, budget)
+        self._store(starts=starts, tokens_per_step=counts, budget=budget, total_steps=total_steps, lr=inner.lr)
 
     def tokens_before(self, steps: IntArray) -> IntArray:
         """The number of tokens that the run has seen before each step."""
