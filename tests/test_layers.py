@@ -6,6 +6,7 @@
 import ast
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -225,3 +226,10 @@ def test_the_library_does_not_import_the_paper():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] == "paper" for name in names), path
+
+
+def test_the_guide_names_files_that_exist():
+    guide = PAPER.parent / "CONTRIBUTING.md"
+    paths = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", guide.read_text()))
+    assert len(paths) > 40
+    assert not {path for path in paths if not any((root / path).exists() for root in (SOURCE, PAPER.parent))}

@@ -2,24 +2,21 @@ import html
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import refused, run
 
 import eigencurve as ec
-from eigencurve.cli import app
 
 LAW = ["report", "--power-law", "1.5", "--kappa", "1e3", "--steps", "60"]
 
 
 def test_the_command_writes_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, [*LAW, "-o", "r.html"])
-    assert result.exit_code == 0, result.stderr
+    run(*LAW, "-o", "r.html")
     page = Path("r.html").read_text()
     assert "Which schedule to use" in page
     assert "momentum=" not in page
-    printed = CliRunner().invoke(app, [*LAW, "-o", "-"])
-    assert printed.stdout == page.replace("-o r.html", "-o -")
-    assert CliRunner().invoke(app, [*LAW, "-o", "r.html"]).exit_code == 2
+    assert run(*LAW, "-o", "-").stdout == page.replace("-o r.html", "-o -")
+    assert "already exists" in refused(*LAW, "-o", "r.html")
 
 
 @pytest.mark.usefixtures("here")
@@ -34,7 +31,7 @@ def test_the_page_is_the_plan_of_its_own_options():
         ),
         (["--initial-error", "2"], {"initial_error": 2.0}),
     ):
-        result = CliRunner().invoke(app, [*words, *more])
+        result = run(*words, *more)
         plan = ec.plan("noisy.npz", **options, **given)
         assert f'<p class="verdict">{plan.verdict}' in result.stdout
         assert f"Peak rate {plan.lr:.4g}" in result.stderr

@@ -11,7 +11,7 @@ from eigencurve.cli import options
 from eigencurve.cli.output import command_line, require_writable, warn, write
 from eigencurve.cli.shell import new_app
 from eigencurve.cli.sources import NoiseOptions, SpectrumOptions
-from eigencurve.planning.spectrum import plan_from_spectrum, training_for
+from eigencurve.planning.spectrum import plan_from_spectrum
 from eigencurve.planning.warnings import rate_limit, spectrum_warnings
 
 app = new_app()
@@ -23,14 +23,13 @@ def report(
     source: SpectrumOptions,
     length: options.RunLength,
     noise: NoiseOptions,
+    optimizer: options.Optimizer,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="HTML file to write, or - for standard output.")
     ] = Path("report.html"),
     lr: Annotated[float | None, typer.Option(help="Peak rate of the run. Default: that of the plan.")] = None,
     max_lr: options.MaxLr = None,
     warmup: options.Warmup = "0",
-    momentum: options.AnyMomentum = None,
-    nesterov: options.Nesterov = False,
     force: options.Force = False,
 ) -> None:
     """Write the answer of `eigencurve plan` as a self-contained HTML page.
@@ -47,11 +46,9 @@ def report(
     total, spectrum = length.total, source.required
     rise = options.steps_or_share(warmup, "warmup", total)
     require_writable([output], (".html", ".htm"), force)
-    training = training_for(spectrum, None, momentum, nesterov)
-    warn(spectrum_warnings(spectrum, optimizer=training.optimizer))
-    plan = plan_from_spectrum(
-        spectrum, total, lr=lr, max_lr=max_lr, warmup_steps=rise, momentum=momentum, nesterov=nesterov,
-        noise=noise.noise, initial_error=noise.initial_error, batch_size=noise.batch_size,
-    )  # fmt: skip
-    typer.echo(rate_limit(spectrum, training.optimizer, momentum, nesterov).sentence(plan.lr), err=True)
+    settings = vars(noise) | vars(optimizer)
+    plan = plan_from_spectrum(spectrum, total, lr=lr, max_lr=max_lr, warmup_steps=rise, **settings)
+    warn(spectrum_warnings(spectrum, optimizer=plan.optimizer))
+    limit = rate_limit(spectrum, plan.optimizer, optimizer.momentum, optimizer.nesterov)
+    typer.echo(limit.sentence(plan.lr), err=True)
     write(output, plan.to_html(command_line()).encode())
