@@ -102,7 +102,7 @@ def test_errors_and_their_codes(error, code, text, capsys):
 def test_ctrl_c_ends_with_one_line_and_130(tmp_path):
     script = (
         "import os, signal, sys\nimport eigencurve.cli.zoo as zoo\n"
-        "zoo.zoo_subject = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
+        "zoo.zoo_source = lambda name: os.kill(os.getpid(), signal.SIGINT)\n"
         "from eigencurve.cli import app\napp(['zoo', 'show', 'x'])"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
@@ -197,7 +197,7 @@ for command in [[], *words]:
         app([*command, "--help"])
     except SystemExit as end:
         assert end.code == 0, (command, end.code)
-for command in (["report", "spectrum.npz", "--steps", "9"], ["estimate", "module:problem"]):
+for command in (["spectrum", "plot", "resnet20_cifar10", "-o", "not_written.png"], ["estimate", "module:problem"]):
     try:
         app(command)
     except SystemExit as end:

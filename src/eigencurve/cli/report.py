@@ -32,7 +32,7 @@ def report(
     warmup: options.Warmup = "0",
     force: options.Force = False,
 ) -> None:
-    """Write the answer of `eigencurve plan` as a self-contained HTML page.
+    """Write a plan as a self-contained HTML page.
 
     It opens with the verdict and its table. Then it shows the curves, the spectrum, what the answer is based on, and
     code that trains with the schedule. The page works offline and needs no other file.

@@ -23,7 +23,7 @@ COMMANDS = {
     "compare": "Compare schedules by their expected loss.",
     "optimal": "Search for the numerically best schedule.",
     "fit": "Forecast schedules from the logs of finished runs.",
-    "report": "Write a self-contained HTML report.",
+    "report": "Write a plan as a self-contained HTML page.",
     "spectrum": "Show, plot, convert or compare spectra.",
     "zoo": "List, show or export the spectra that ship with the package.",
     "demo": "Measure a small network, plan its next run, and race the plan.",
