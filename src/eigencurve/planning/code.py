@@ -164,11 +164,11 @@ def training_code(framework: str, code: ScheduleCode) -> str:
 
 
 def _torch(run: Training, total_steps: int) -> _Program:
-    known = run.optimizer is not None
+    has_optimizer = run.optimizer is not None
     return _Program(
-        f"model, loss_fn, {'' if known else 'optimizer, '}{_batches(run, total_steps)}",
+        f"model, loss_fn, {'' if has_optimizer else 'optimizer, '}{_batches(run, total_steps)}",
         "from eigencurve.adapters.torch import ScheduleLR",
-        (f"optimizer = {_torch_optimizer('model', run)}\n" if known else "")
+        (f"optimizer = {_torch_optimizer('model', run)}\n" if has_optimizer else "")
         + """\
 scheduler = ScheduleLR(optimizer, schedule)
 for inputs, targets in batches:
@@ -178,15 +178,15 @@ for inputs, targets in batches:
     optimizer.step()
     scheduler.step()  # after every optimizer step, not after every epoch
 """,
-        ("import torch",) if known else (),
+        ("import torch",) if has_optimizer else (),
     )
 
 
 def _lightning(run: Training, _: int) -> _Program:
-    known = run.optimizer is not None
+    has_optimizer = run.optimizer is not None
     size = "" if run.batch_size is None else f" (batches of {run.batch_size:,} examples)"
-    optimizer = _torch_optimizer("self", run) if known else "super().configure_optimizers()"
-    whose = "" if known else ", whose configure_optimizers returns an optimizer"
+    optimizer = _torch_optimizer("self", run) if has_optimizer else "super().configure_optimizers()"
+    whose = "" if has_optimizer else ", whose configure_optimizers returns an optimizer"
     return _Program(
         f"Module (your LightningModule{whose}), loader{size}",
         "from eigencurve.adapters.lightning import optimizer_config",
@@ -202,7 +202,7 @@ class Scheduled(Module):
 trainer = lightning.Trainer(max_steps=schedule.total_steps)
 trainer.fit(Scheduled(), loader)
 """,
-        ("import lightning", "import torch") if known else ("import lightning",),
+        ("import lightning", "import torch") if has_optimizer else ("import lightning",),
     )
 
 
@@ -236,27 +236,28 @@ trainer.train()
 
 
 def _keras(run: Training, total_steps: int) -> _Program:
-    known = run.optimizer is not None
+    has_optimizer = run.optimizer is not None
+    own = "" if has_optimizer else "optimizer, "
     ask_size = "batch_size, " if run.batch_size is None else ""
     make = "optimizer.learning_rate = KerasSchedule(schedule)\n"
-    if known:
+    if has_optimizer:
         settings = _arguments({**_inertia(run, "beta_1"), "weight_decay": run.weight_decay})
         make = f"{_keras_decay(run)}optimizer = keras.optimizers.{_name(run)}(KerasSchedule(schedule){settings})\n"
     return _Program(
-        f"model, {'' if known else 'optimizer, '}loss, x, y, {ask_size}epochs ({total_steps:,} updates in total)",
+        f"model, {own}loss, x, y, {ask_size}epochs ({total_steps:,} updates in total)",
         "from eigencurve.adapters.keras import KerasSchedule",
         f"""\
 {make}model.compile(optimizer=optimizer, loss=loss)
 model.fit(x, y, batch_size={run.batch_size or "batch_size"}, epochs=epochs)
 """,
-        ("import keras",) if known else (),
+        ("import keras",) if has_optimizer else (),
     )
 
 
 def _optax(run: Training, total_steps: int) -> _Program:
-    known = run.optimizer is not None
-    optimizer = _optax_optimizer(run) if known else "optimizer_at(optax_schedule(schedule))"
-    yours = "loss_fn(params, batch)" if known else "loss_fn, optimizer_at (makes your optimizer from a learning rate)"
+    has_optimizer = run.optimizer is not None
+    optimizer = _optax_optimizer(run) if has_optimizer else "optimizer_at(optax_schedule(schedule))"
+    yours = "loss_fn(params, batch)" if has_optimizer else "loss_fn, optimizer_at (your optimizer for a learning rate)"
     return _Program(
         f"params, {yours}, {_batches(run, total_steps)}",
         "from eigencurve.adapters.optax import optax_schedule",
