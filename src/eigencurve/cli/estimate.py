@@ -182,8 +182,8 @@ def _plan(output: Path, total: int, lr: float | None) -> str:
     return f"eigencurve plan {shlex.quote(str(output))} --steps {total}" + ("" if lr is None else f" --lr {lr:g}")
 
 
-def _subject(found: SpectrumEstimate) -> SpectrumSource:
-    return SpectrumSource("measured", found.spectrum, found.weight_decay, found)
+def _subject(estimated: SpectrumEstimate) -> SpectrumSource:
+    return SpectrumSource("measured", estimated.spectrum, estimated.weight_decay, estimated)
 
 
 def _group(metric: Any) -> dict[str, Any]:
@@ -195,11 +195,11 @@ def _rate(stability: StabilityReport | None) -> float | None:
     return None if stability is None else stability.lr
 
 
-def _limit(found: SpectrumEstimate, metric: Any) -> RateLimit:
+def _limit(estimated: SpectrumEstimate, metric: Any) -> RateLimit:
     """The largest stable rate, with the momentum of the optimizer that was saved."""
     group = _group(metric)
     momentum = group["betas"][0] if "betas" in group else group.get("momentum")
-    return rate_limit(_subject(found), momentum=None if momentum is None else float(momentum))
+    return rate_limit(_subject(estimated), momentum=None if momentum is None else float(momentum))
 
 
 def _facts(measured: Measured, stability: StabilityReport | None, limit: RateLimit) -> dict[str, Any]:
@@ -246,9 +246,9 @@ def _metric(path: Path | None, kind: str | None, model: Any, operator: Curvature
 
 
 def _stability(
-    found: SpectrumEstimate, operator: CurvatureOperator | PreconditionedOperator, metric: Any, lr: float | None
+    estimated: SpectrumEstimate, operator: CurvatureOperator | PreconditionedOperator, metric: Any, lr: float | None
 ) -> StabilityReport | None:
-    """The largest eigenvalue compared with its limit at the learning rate; None if the rate is not known."""
+    """The largest eigenvalue compared with its limit at the learning rate; None if there is no rate."""
     from eigencurve.hessian import PreconditionedOperator  # imports PyTorch
 
     group = _group(metric)
@@ -257,10 +257,12 @@ def _stability(
         return None
     if "betas" in group and isinstance(operator, PreconditionedOperator):
         decay, beta1 = operator.eigenvalue_shift, float(group["betas"][0])
-        return stability_report(found.spectrum.L, rate, beta1, decay)
+        return stability_report(estimated.spectrum.L, rate, beta1, decay)
     # The limit 2(1+m) = ηλ is symmetric in the rate and the eigenvalue.
-    shift = 0.0 if isinstance(operator, PreconditionedOperator) else found.weight_decay
-    return StabilityReport(found.spectrum.L + shift, rate, largest_stable_rate(rate, float(group.get("momentum", 0.0))))
+    shift = 0.0 if isinstance(operator, PreconditionedOperator) else estimated.weight_decay
+    return StabilityReport(
+        estimated.spectrum.L + shift, rate, largest_stable_rate(rate, float(group.get("momentum", 0.0)))
+    )
 
 
 def _require_options(noise: bool, batch_size: int | None, start_state: Path | None, output: Path) -> None:

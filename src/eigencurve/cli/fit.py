@@ -148,7 +148,7 @@ def _run_line(run: LoggedRun) -> str:
 
 
 def _best_lines(view: UsualForecasts) -> list[str]:
-    """What is known about the best schedule, one sentence each; empty if it was not asked for."""
+    """Sentences about the best schedule; none if it was not asked for."""
     best = view.best
     if best is None:
         return []

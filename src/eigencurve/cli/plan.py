@@ -107,11 +107,11 @@ def plan(
     if is_model:
         _require_measurable(words[0], optimizer.optimizer, noise, batch_size)
         require_writable([measurement.spectrum_file], (".npz", ".json"), files.force)
-        found = [_measured(words[0], measurement, total, weight_decay, batch_size, noise is None)]
+        inputs = [_measured(words[0], measurement, total, weight_decay, batch_size, noise is None)]
     else:
-        found = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
+        inputs = _sources(words, weight_decay, LogSettings(columns.loss, columns.lr_column, warmup))
     answer = make_plan(
-        *found,
+        *inputs,
         total_steps=total, lr=lr, max_lr=max_lr, warmup_steps=warmup, weight_decay=weight_decay, noise=noise,
         initial_error=initial_error, batch_size=batch_size, **vars(optimizer),
     )  # fmt: skip
