@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.core import best_of, row
 
 import eigencurve as ec
-from paper.theory.allocation import allocate
+from eigencurve.schedules.allocation import optimal_allocation
 
 T = 10**6
 Q = ec.NoisyQuadratic(ec.PowerLaw(1.5, 1e-4, 1.0).spectrum(256), noise=1.0, initial_error=1.0)
@@ -53,9 +53,9 @@ def search():
 def lengths():
     spectrum = ec.PowerLaw(1.5, 5e-4, 180.0).spectrum(5000)
     for beta in (2.0, 1.1, 1.0001):
-        ours = best_of(lambda beta=beta: allocate(spectrum, 39_100, beta))
-        groups = len(ec.spectrum.group(spectrum, beta))
-        print(f"optimal interval lengths, beta = {beta:<8g} {groups:>6} groups {ours * 1e3:>20.2f} ms")
+        groups = ec.spectrum.group(spectrum, beta)
+        ours = best_of(lambda groups=groups: optimal_allocation(groups.share, groups.lower / spectrum.L, 39_100))
+        print(f"optimal interval lengths, beta = {beta:<8g} {len(groups):>6} groups {ours * 1e3:>20.2f} ms")
 
 
 def main():

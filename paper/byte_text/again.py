@@ -10,8 +10,7 @@ import numpy as np
 
 from eigencurve.forecast import Forecast, LoggedRun, fit_runs, load_run
 from paper import checks
-from paper.byte_text.forecasting import final_loss, predict
-from paper.byte_text.predictions import Predictions, committed_predictions
+from paper.byte_text.predictions import Predictions, committed_predictions, final_loss, predict
 from paper.byte_text.report import (
     DIGITS,
     ByteRow,
@@ -28,10 +27,10 @@ from paper.byte_text.scales import (
     FIRST,
     RECOMMENDATION,
     REST,
+    SCALES,
     ByteScale,
     grids,
     recommended_grid,
-    scale_named,
     shapes,
 )
 from paper.byte_text.tables import ByteSetup, find_text
@@ -68,7 +67,7 @@ def make(request: Request) -> ResultsPage:
 
     Without committed predictions, the page comes with a file of them and nothing is trained.
     """
-    scale = scale_named(request.scale)
+    scale = request.scale_of(SCALES)
     logs = read_logs(request.data)
     first = {file_name(name) for name in shapes(FIRST, "")}
     forecast = fit_runs([run for (name, _), run in logs.items() if name in first])
@@ -88,14 +87,14 @@ def read_logs(folder: Path | None) -> dict[tuple[str, float], LoggedRun]:
     Raises:
         ValueError: There is no folder, or it has no such logs.
     """
-    found: dict[tuple[str, float], list[LoggedRun]] = {}
+    logs: dict[tuple[str, float], list[LoggedRun]] = {}
     for path in [] if folder is None else sorted(folder.glob("*.csv")):
         if parts := LOG.fullmatch(path.stem):
-            found.setdefault((parts[1], float(parts[2])), []).append(load_run(path))
-    if not found:
+            logs.setdefault((parts[1], float(parts[2])), []).append(load_run(path))
+    if not logs:
         remedy = "Pass --data with the logs of `python -m paper bytes`, such as results/bytes_curves."
         checks.refuse("paper", "data", "a folder of logs", None if folder is None else str(folder), remedy)
-    return {key: _mean(f"{key[0]}, lr {key[1]:g}", runs) for key, runs in found.items()}
+    return {key: _mean(f"{key[0]}, lr {key[1]:g}", runs) for key, runs in logs.items()}
 
 
 def checked_again(logs: Logs, forecast: Forecast) -> list[CheckedLoss]:
@@ -112,8 +111,8 @@ def _checked(forecast: Forecast, name: str, rate: float, run: LoggedRun) -> Chec
 def subsets_table(logs: Logs) -> str:
     """How good forecasts from some of the logs at one rate are, for all other logs at that rate."""
     rates = sorted({rate for _, rate in logs})
-    known = [names for names in SUBSETS if all((name, rate) in logs for name in names for rate in rates)]
-    rows = [[", ".join(names), *(_subset_cell(logs, names, rate) for rate in rates)] for names in known]
+    logged = [names for names in SUBSETS if all((name, rate) in logs for name in names for rate in rates)]
+    rows = [[", ".join(names), *(_subset_cell(logs, names, rate) for rate in rates)] for names in logged]
     return markdown_table(["fitted", *(f"lr {rate:g}" for rate in rates)], rows)
 
 

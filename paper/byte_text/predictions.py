@@ -1,4 +1,4 @@
-"""Predictions of held-back runs, committed before those runs were trained."""
+"""Predictions of held-back runs by a forecast, committed before those runs were trained."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eigencurve import Schedule, Spectrum, plan
+from eigencurve.forecast import Forecast
 from paper import checks
+from paper.byte_text.experiment import schedule_of
+from paper.byte_text.scales import RECOMMENDATION, ByteScale
+from paper.engine.protocol import Settings
+from paper.training.settings import points_of, through_points
 
 FILE = "predictions.json"
 
@@ -34,7 +40,7 @@ class Predictions:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        losses = {name: {f"{r:g}": list(found) for r, found in rates.items()} for name, rates in self.losses.items()}
+        losses = {name: {f"{r:g}": list(loss) for r, loss in rates.items()} for name, rates in self.losses.items()}
         recommended = {f"{rate:g}": [list(p) for p in points] for rate, points in self.recommended.items()}
         return {"made_by": self.made_by, "losses": losses, "recommended": recommended}
 
@@ -42,7 +48,7 @@ class Predictions:
     def from_dict(cls, fields: Mapping[str, Any]) -> Predictions:
         """Predictions from plain values."""
         losses = {
-            name: {float(rate): PredictedLoss(*map(_finite, found)) for rate, found in rates.items()}
+            name: {float(rate): PredictedLoss(*map(_finite, loss)) for rate, loss in rates.items()}
             for name, rates in fields["losses"].items()
         }
         recommended = {float(rate): points for rate, points in fields["recommended"].items()}
@@ -72,3 +78,40 @@ def _finite(value: Any) -> float:
     if not math.isfinite(number):
         checks.refuse("committed_predictions", "losses", "finite", value)
     return number
+
+
+def predict(
+    forecast: Forecast, grids: Mapping[str, Sequence[Settings]], scale: ByteScale, spectra: Mapping[str, Spectrum],
+    made_by: str,
+) -> Predictions:  # fmt: skip
+    """Predict the final losses of schedules, and of the plan that the forecast leads to.
+
+    Args:
+        forecast: The fit.
+        grids: Settings to predict, by schedule.
+        scale: Size of the experiment.
+        spectra: Spectra that the settings name.
+        made_by: How the forecast was made.
+    """
+    losses = {
+        name: {settings["lr"]: final_loss(forecast, schedule_of(settings, spectra)) for settings in grid}
+        for name, grid in grids.items()
+    }
+    recommended = {rate: points_of(_planned(forecast, scale, rate)) for rate in scale.rates}
+    losses[RECOMMENDATION] = {
+        rate: final_loss(forecast, through_points(points, scale.total_steps, rate))
+        for rate, points in recommended.items()
+    }
+    return Predictions(made_by, losses, recommended)
+
+
+def final_loss(forecast: Forecast, schedule: Schedule) -> PredictedLoss:
+    """The predicted loss at the end of a schedule."""
+    prediction = forecast.predict(schedule, at=[schedule.total_steps])
+    ends = (prediction.loss, prediction.low, prediction.high)
+    return PredictedLoss(*(round(float(values[-1]), 6) for values in ends))
+
+
+def _planned(forecast: Forecast, scale: ByteScale, rate: float) -> Schedule:
+    planned = plan(forecast, total_steps=scale.total_steps, optimizer="adamw", lr=rate, warmup_steps=scale.warmup_steps)
+    return planned.schedule

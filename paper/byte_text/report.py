@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy import stats
@@ -14,14 +14,7 @@ from paper.byte_text.predictions import PredictedLoss, Predictions
 from paper.byte_text.scales import COSINE, FIRST, ByteScale
 from paper.data.ptb import ByteText
 from paper.engine.claims import best_sentence
-from paper.engine.pairing import (
-    PairedDifference,
-    differences_table,
-    paired_differences,
-    pooled_deviation,
-    seeds_needed,
-    together_sentence,
-)
+from paper.engine.pairing import differences_table, paired_differences, seeds_sentence, together_sentence
 from paper.engine.protocol import Trials
 from paper.engine.winners import mean_curve
 from paper.figures import curves_figure
@@ -105,7 +98,7 @@ def byte_page(
             f"## Differences from {COSINE}, seed by seed",
             differences_table(differences, DIGITS, "better", "worse"),
         ]
-        parts.append(seeds_sentence(differences.values()))
+        parts.append(seeds_sentence(differences, RESOLVED, DIGITS, "nats per byte"))
         parts.append(together_sentence(known, COSINE, minimise=True, digits=DIGITS, unit="nats per byte"))
     parts += ["## Predictions and outcomes", *prediction_paragraphs(rows, predictions)]
     further = {} if new is None else {f"{NAME}_predictions.json": new.file(scale.name)}
@@ -131,16 +124,6 @@ def losses_table(rows: Sequence[ByteRow]) -> str:
         last = ["–", "–"] if best is None else [f"{best:g}", row.rates[best].text("test")]
         lines.append([row.schedule, row.part, *(row.rates[rate].text("valid") for rate in rates), *last])
     return markdown_table(columns, lines)
-
-
-def seeds_sentence(differences: Iterable[PairedDifference]) -> str:
-    """The number of seeds that resolves 0.005 nats per byte."""
-    deviation = pooled_deviation(differences)
-    return (
-        f"Pooled over the rows, a difference has a standard deviation of {deviation:.{DIGITS}f} per seed; a paired"
-        f" t-test (two-sided, 5 %) detects {RESOLVED:g} nats per byte with probability 80 % from"
-        f" {seeds_needed(RESOLVED, deviation):,} seeds on."
-    )
 
 
 def missing_sentence(rows: Sequence[ByteRow]) -> str:

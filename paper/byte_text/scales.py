@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paper import checks
-
 # The runs that a forecast is fitted to, those that it is tested on, and those of a second test.
 FIRST, REST, AGAIN = "first", "rest", "again"
 COSINE, EIGENCURVE, RECOMMENDATION = "Cosine to 0", "Eigencurve", "Recommendation"
@@ -46,20 +44,13 @@ SMOKE_SCALE = ByteScale("smoke", 20, 16, 4, 10, 2, 2, 4, (1e-2, 1e-3), 2, 4, 8)
 SCALES = {scale.name: scale for scale in (DESK_SCALE, SMOKE_SCALE)}
 
 
-def scale_named(name: str) -> ByteScale:
-    """The scale of that name."""
-    remedy = "The paper has no such experiment: pass --scale desk."
-    if name not in SCALES:
-        checks.refuse("paper", "scale", " or ".join(map(repr, SCALES)), name, remedy)
-    return SCALES[name]
-
-
 def base_settings(scale: ByteScale) -> dict[str, Any]:
     """Settings that all runs share."""
-    names = ("divisor", "context", "batch_size", "epochs", "steps_per_epoch", "warmup_steps", "num_valid")
-    rest = ("weight_decay", "max_norm", "precision")
-    found = {name: getattr(scale, name) for name in (*names, *rest)}
-    return {"model": "transformer", **found, "betas": list(scale.betas)}
+    names = (
+        "divisor", "context", "batch_size", "epochs", "steps_per_epoch", "warmup_steps", "num_valid", "weight_decay",
+        "max_norm", "precision",
+    )  # fmt: skip
+    return {"model": "transformer", **{name: getattr(scale, name) for name in names}, "betas": list(scale.betas)}
 
 
 def shapes(part: str, spectrum: str) -> dict[str, dict[str, Any]]:

@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from eigencurve import Spectrum
+from eigencurve.forecast import LoggedRun, fit_runs
 from eigencurve.runs import Run
 from paper import checks
-from paper.byte_text.experiment import byte_experiment
-from paper.byte_text.forecasting import predict_rest
-from paper.byte_text.predictions import committed_predictions
+from paper.byte_text.experiment import byte_experiment, schedule_of
+from paper.byte_text.predictions import Predictions, committed_predictions, predict
 from paper.byte_text.report import METRICS, ByteRow, RateTrials, byte_page
 from paper.byte_text.scales import (
     FIRST,
     RECOMMENDATION,
     REST,
+    SCALES,
     ByteScale,
     earlier_run_settings,
     grids,
     recommended_grid,
-    scale_named,
 )
 from paper.data.folder import require_folder
 from paper.data.ptb import ByteText, load_byte_text
-from paper.engine.protocol import execute, in_turn, trials_of
+from paper.engine.protocol import Settings, execute, in_turn, trials_of
 from paper.engine.request import Request
+from paper.engine.winners import mean_curve
 from paper.images.spectra import spectrum_name, spectrum_of
 from paper.page import ResultsPage
 from paper.training.runs import TrainingRuns
 
 SPECTRUM_SEED = 100
-Grids = Mapping[str, Sequence[Mapping[str, Any]]]
+Grids = Mapping[str, Sequence[Settings]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +66,19 @@ class ByteSetup:
         (outcome,) = self.request.store.outcomes(self.experiment({}).name, [run])
         if outcome is None or outcome.diverged:
             return {}
-        found = spectrum_of(outcome)
-        return {spectrum_name(run.settings, found): found}
+        spectrum = spectrum_of(outcome)
+        return {spectrum_name(run.settings, spectrum): spectrum}
 
     def rows(self, part: str, grids_of: Grids) -> list[ByteRow]:
         """What the store has of a part's runs."""
         return [self._row(part, schedule, grid) for schedule, grid in grids_of.items()]
 
-    def _row(self, part: str, schedule: str, grid: Sequence[Mapping[str, Any]]) -> ByteRow:
+    def _row(self, part: str, schedule: str, grid: Sequence[Settings]) -> ByteRow:
         rates = {}
         for settings in grid:
             runs = [Run(settings, seed) for seed in self.seeds]
-            found = self.request.store.outcomes(self.experiment({}).name, runs)
-            outcomes = {seed: one for seed, one in zip(self.seeds, found, strict=True) if one is not None}
+            stored = self.request.store.outcomes(self.experiment({}).name, runs)
+            outcomes = {seed: one for seed, one in zip(self.seeds, stored, strict=True) if one is not None}
             trials = {metric: trials_of(settings, outcomes, metric) for metric in METRICS}
             rates[settings["lr"]] = RateTrials(trials, outcomes, len(runs) - len(outcomes))
         return ByteRow(part, schedule, rates)
@@ -94,7 +94,7 @@ def make(request: Request) -> ResultsPage:
     rest is trained only after predictions for it are committed. Once the first part is finished, the page comes with
     a file of predictions to commit.
     """
-    scale = scale_named(request.scale)
+    scale = request.scale_of(SCALES)
     setup = ByteSetup(find_text(request.data), scale, request)
     predictions = committed_predictions(scale.name)
     if request.part == REST and predictions is None:
@@ -113,6 +113,31 @@ def make(request: Request) -> ResultsPage:
     ready = predictions is None and spectra and not any(row.num_missing for row in fitted)
     new = predict_rest(fitted, rest, scale, spectra) if ready else None
     return byte_page(setup.text, scale, [*fitted, *held_back], predictions, new)
+
+
+def logged_runs(rows: Sequence[ByteRow]) -> list[LoggedRun]:
+    """The validation loss of every finished schedule and rate that did not diverge, as the mean over its seeds."""
+    runs = []
+    for row in rows:
+        for rate, of_rate in row.rates.items():
+            if of_rate.loss is not None:
+                steps, losses = mean_curve(list(of_rate.outcomes.values()), "valid_loss")
+                schedule = schedule_of(of_rate.trials["valid"].settings, {})
+                name = f"{row.schedule}, lr {rate:g}"
+                runs.append(LoggedRun([int(step) for step in steps], losses, schedule, name, "valid_loss"))
+    return runs
+
+
+def predict_rest(
+    first: Sequence[ByteRow], rest: Grids, scale: ByteScale, spectra: Mapping[str, Spectrum]
+) -> Predictions:
+    """Fit a forecast to the finished rows of the first part, and predict the rest and the plan it leads to."""
+    runs = logged_runs(first)
+    made_by = (
+        f"`fit_runs` on the validation losses of the first part: {len(runs)} schedules and rates, each the mean of"
+        f" {scale.num_seeds} seeds"
+    )
+    return predict(fit_runs(runs), rest, scale, spectra, made_by)
 
 
 def find_text(data: Path | None) -> ByteText:

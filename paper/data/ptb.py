@@ -25,8 +25,8 @@ FILES = ("ptb.train.txt", "ptb.valid.txt", "ptb.test.txt")
 class Vocabulary:
     """The words of a training text, the most frequent first; all other words become ``<unk>``.
 
-    >>> known = Vocabulary.of(["a", "b", "b", "<eos>"])
-    >>> known.words, known.encode(["b", "z", "a"]).tolist()
+    >>> vocabulary = Vocabulary.of(["a", "b", "b", "<eos>"])
+    >>> vocabulary.words, vocabulary.encode(["b", "z", "a"]).tolist()
     (('b', '<eos>', 'a', '<unk>'), [0, 3, 2])
     """
 
@@ -66,11 +66,14 @@ class Corpus:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 hash of the vocabulary and the three texts."""
-        found = hashlib.sha256("\n".join(self.vocabulary.words).encode())
-        for text in (self.train, self.valid, self.test):
-            found.update(f"\n{len(text)}\n".encode())
-            found.update(text.numpy().data)
-        return found.hexdigest()
+        words = "\n".join(self.vocabulary.words)
+        return _digest(f"{words}\n", "\n", self.train, self.valid, self.test)
+
+
+def _digest(head: str, between: str, *texts: Tensor) -> str:
+    """A hash of ``head`` and of the texts, each with its length."""
+    parts = (f"{len(text)}\n".encode() + text.numpy().tobytes() for text in texts)
+    return hashlib.sha256(head.encode() + between.encode().join(parts)).hexdigest()
 
 
 def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
@@ -111,15 +114,10 @@ def read_words(path: str | os.PathLike[str]) -> list[str]:
         ValueError: The file is empty or not UTF-8.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"read_words: {path} is missing. It is a text of the Penn Treebank.") from error
+        text = _content(Path(path)).decode()
     except UnicodeDecodeError as error:
         checks.refuse("read_words", "path", "a text in UTF-8", str(path), f"Byte {error.start} is not.")
-    words = [word for line in text.splitlines() for word in (*line.split(), END)]
-    if not text.strip():
-        checks.refuse("read_words", "path", "a text with words in it", str(path), "It is empty.")
-    return words
+    return [word for line in text.splitlines() for word in (*line.split(), END)]
 
 
 def rows_of(text: Tensor, batch_size: int) -> Tensor:
@@ -174,11 +172,7 @@ class ByteText:
     @cached_property
     def digest(self) -> str:
         """The SHA-256 hash of both texts."""
-        found = hashlib.sha256()
-        for text in (self.train, self.test):
-            found.update(f"{len(text)}\n".encode())
-            found.update(text.numpy().data)
-        return found.hexdigest()
+        return _digest("", "", self.train, self.test)
 
 
 def load_byte_text(folder: str | os.PathLike[str]) -> ByteText:
@@ -194,13 +188,17 @@ def load_byte_text(folder: str | os.PathLike[str]) -> ByteText:
 
 def read_bytes(path: Path) -> Tensor:
     """The bytes of a file, as int64 numbers."""
+    return torch.from_numpy(np.frombuffer(_content(path), dtype=np.uint8).astype(np.int64))
+
+
+def _content(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"read_bytes: {path} is missing. It is a text of the Penn Treebank.") from error
-    if not content:
-        checks.refuse("read_bytes", "path", "a text with bytes in it", str(path), "It is empty.")
-    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).astype(np.int64))
+        raise FileNotFoundError(f"{path} is missing. It is a text of the Penn Treebank.") from error
+    if not content.strip():
+        checks.refuse("paper", "data", "a text of the Penn Treebank", str(path), "It is empty.")
+    return content
 
 
 def text_windows(text: Tensor, context: int) -> tuple[Tensor, Tensor]:

@@ -61,16 +61,7 @@ def read_runs(runs: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def add_runs(store: Store, runs: str | os.PathLike[str]) -> None:
-    """Add the runs in a file of :func:`write_runs` to ``store``; runs that it has are kept.
-
-    Args:
-        store: Store to add them to.
-        runs: Path of the file.
-
-    Raises:
-        ValueError: The file is damaged, of another kind or of a later version; nothing is added.
-        OSError: The file cannot be read.
-    """
+    """Add the runs of :func:`read_runs` to ``store``; runs that it has are kept."""
     store.add_rows(read_runs(runs))
 
 

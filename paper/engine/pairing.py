@@ -74,8 +74,8 @@ def paired_differences(trials: Mapping[str, Trials], reference: str) -> dict[str
     """Every other schedule minus ``reference``; without those that share fewer than two seeds with it."""
     if reference not in trials:
         return {}
-    found = {name: paired_difference(one, trials[reference]) for name, one in trials.items() if name != reference}
-    return {name: difference for name, difference in found.items() if difference is not None}
+    pairs = {name: paired_difference(one, trials[reference]) for name, one in trials.items() if name != reference}
+    return {name: difference for name, difference in pairs.items() if difference is not None}
 
 
 def differences_table(
@@ -91,12 +91,12 @@ def differences_table(
         resolve: A difference; the last column is the number of seeds that detects it. None leaves the column out.
     """
     columns, rows = ["schedule", "difference ± standard error", "95 % interval", "verdict", "by seed"], []
-    for name, found in differences.items():
-        low, high = found.interval
-        mean = f"{found.mean:+.{digits}f} ± {found.error:.{digits}f}"
-        verdict = {1: above, -1: below, 0: "not resolved"}[found.sign]
-        shown = ", ".join(f"{value:+.{digits}f}" for value in found.values)
-        needed = [] if resolve is None else [f"{seeds_needed(resolve, found.deviation):,}"]
+    for name, difference in differences.items():
+        low, high = difference.interval
+        mean = f"{difference.mean:+.{digits}f} ± {difference.error:.{digits}f}"
+        verdict = {1: above, -1: below, 0: "not resolved"}[difference.sign]
+        shown = ", ".join(f"{value:+.{digits}f}" for value in difference.values)
+        needed = [] if resolve is None else [f"{seeds_needed(resolve, difference.deviation):,}"]
         rows.append([name, mean, f"{low:+.{digits}f} … {high:+.{digits}f}", verdict, shown, *needed])
     return markdown_table([*columns, *([] if resolve is None else [f"seeds to resolve {resolve:g}"])], rows)
 
@@ -111,6 +111,16 @@ def pooled_deviation(differences: Iterable[PairedDifference]) -> float:
     if not freedom:
         checks.refuse("pooled_deviation", "differences", "at least one", 0)
     return math.sqrt(sum((len(one.values) - 1) * one.deviation**2 for one in every) / freedom)
+
+
+def seeds_sentence(differences: Mapping[str, PairedDifference], resolve: float, digits: int, unit: str) -> str:
+    """The number of seeds that resolves a difference, from all rows together."""
+    deviation = pooled_deviation(differences.values())
+    return (
+        f"Pooled over the rows, a difference has a standard deviation of {deviation:.{digits}f} per seed; a paired"
+        f" t-test (two-sided, 5 %) detects {resolve:g} {unit} with probability 80 % from"
+        f" {seeds_needed(resolve, deviation):,} seeds on."
+    )
 
 
 def resolved_difference(trials: Iterable[Trials]) -> float | None:

@@ -82,11 +82,6 @@ class Finding:
     fresh: Trials  # trials of the winner on fresh seeds
 
 
-def one_by_one(runs: Sequence[Run]) -> list[list[Run]]:
-    """Every run in a group of its own, the longest first."""
-    return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
-
-
 def execute(
     experiment: Experiment, runs: Iterable[Run], store: Store, workers: Workers | None = None, progress: bool = False
 ) -> list[Outcome]:

@@ -14,8 +14,7 @@ from paper.engine.pairing import (
     PairedDifference,
     differences_table,
     paired_differences,
-    pooled_deviation,
-    seeds_needed,
+    seeds_sentence,
     together_sentence,
 )
 from paper.engine.protocol import execute
@@ -46,6 +45,7 @@ MOMENTUM = 0.9
 PUBLISHED = "published/resnet-18_cifar10"
 LINEAR, WSD, FROM_PUBLISHED = "Linear Decay", "WSD", "Eigencurve, published spectrum"
 RECOMMENDATION = "Recommendation"
+SEEDS_ALONE = "The last column says the same for each row alone, whose deviation from so few seeds is itself uncertain."
 WITH_MOMENTUM = (paper.COSINE, LINEAR, WSD, paper.EIGENCURVE)
 
 
@@ -83,22 +83,12 @@ class PairedTable:
         differences = self.differences()
         if differences:
             parts += [f"Test accuracy minus that of {REFERENCE}, in percentage points, seed by seed:"]
-            parts += [differences_table(differences, 2, "lower", "higher", RESOLVED), seeds_sentence(differences)]
+            pooled = seeds_sentence(differences, RESOLVED, 2, "percentage points")
+            parts += [differences_table(differences, 2, "lower", "higher", RESOLVED), f"{pooled} {SEEDS_ALONE}"]
             trials = self.results.trials("accuracy")
             parts.append(together_sentence(trials, REFERENCE, minimise=False, digits=2, unit="percentage points"))
         parts.append(verdict(self))
         return [part for part in parts if part]
-
-
-def seeds_sentence(differences: Mapping[str, PairedDifference]) -> str:
-    """The number of seeds that resolves 0.5 percentage points, from all rows together."""
-    deviation = pooled_deviation(differences.values())
-    needed = seeds_needed(RESOLVED, deviation)
-    return (
-        f"Pooled over the rows, a difference has a standard deviation of {deviation:.2f} points per seed; a paired"
-        f" t-test (two-sided, 5 %) then detects {RESOLVED:g} points with probability 80 % from {needed:,} seeds on. The"
-        " last column says the same for each row alone, whose deviation from so few seeds is itself uncertain."
-    )
 
 
 def edge_sentence(table: PairedTable) -> str:

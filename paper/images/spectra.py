@@ -118,26 +118,19 @@ def _train_one(data: ImageData, spectrum: Spectrum, run: Run, key: str, checkpoi
 def recommend(model: nn.Module, data: ImageData, settings: Mapping[str, Any], seed: int, spectrum: Spectrum) -> Outcome:
     """Measure noise and start at the end of a run, and plan a schedule for each momentum."""
     operator, decay = operator_on(model, data, settings), settings["weight_decay"]
+    count = settings["num_products"] // 2
     noise = estimate_noise(
-        operator, spectrum, settings["batch_size"], seed=seed, weight_decay=decay, progress=False,
-        num_products=settings["num_products"] // 2,
-    )  # fmt: skip
-    begin = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
-    start = estimate_start(
-        operator,
-        (begin, model),
-        spectrum,
-        weight_decay=decay,
-        progress=False,
-        num_products=settings["num_products"] // 2,
+        operator, spectrum, settings["batch_size"], num_products=count, seed=seed, weight_decay=decay, progress=False
     )
+    begin = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
+    start = estimate_start(operator, (begin, model), spectrum, num_products=count, weight_decay=decay, progress=False)
     curves = {}
     for momentum in settings["momenta"]:
-        found = plan(
+        recommended = plan(
             spectrum, total_steps=settings["schedule_steps"], momentum=momentum, weight_decay=decay, noise=noise,
             initial_error=start,
         )  # fmt: skip
-        curves[curve_name(momentum)] = points_of(found.schedule)
+        curves[curve_name(momentum)] = points_of(recommended.schedule)
     return Outcome({"sigma2": noise.sigma2}, curves=curves)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,18 +17,22 @@ from paper.models.resnet import load_npz, resnet20
 CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 
 
-def cifar_batch(path: str | os.PathLike[str], num_images: int) -> tuple[Tensor, Tensor]:
-    """The first training images, normalised, and their labels."""
-    with np.load(path, allow_pickle=False) as archive:
+def cifar_batch(data: Path | None, num_images: int | None = None) -> tuple[Tensor, Tensor]:
+    """The first training images, normalised, and their labels; None takes all of them."""
+    with np.load(data_file(IMAGES, data), allow_pickle=False) as archive:
         images, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
     return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
+
+
+def trained_resnet20(data: Path | None) -> nn.Module:
+    """The trained network."""
+    model = resnet20()
+    load_npz(model, data_file(CHECKPOINT, data))
+    return model
 
 
 def resnet20_problem(
     data: Path | None, num_images: int
 ) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
     """The trained network, its loss and its first training images."""
-    weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
-    model = resnet20()
-    load_npz(model, weights)
-    return model, F.cross_entropy, cifar_batch(images, num_images)
+    return trained_resnet20(data), F.cross_entropy, cifar_batch(data, num_images)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from eigencurve.runs import Outcome
 from paper.arrays import Array, IntArray
@@ -58,8 +59,8 @@ def typical_factor(ratios: Array) -> float:
     >>> typical_factor(np.array([2.0, 0.5, np.nan]))
     2.0
     """
-    known = ratios[np.isfinite(ratios)]
-    return float(np.exp(np.abs(np.log(known)).mean())) if len(known) else float("nan")
+    finite = ratios[np.isfinite(ratios)]
+    return float(np.exp(np.abs(np.log(finite)).mean())) if len(finite) else float("nan")
 
 
 def rank_correlation(finding: Finding, model: str, places: Sequence[int] | None = None) -> float:
@@ -68,7 +69,7 @@ def rank_correlation(finding: Finding, model: str, places: Sequence[int] | None 
     predicted, measured = finding.predicted[model][chosen, -1], finding.measured[chosen, -1]
     if len(set(predicted)) < 2 or len(set(measured)) < 2:
         return float("nan")
-    return float(np.corrcoef(_ranks(predicted), _ranks(measured))[0, 1])
+    return float(spearmanr(predicted, measured).statistic)
 
 
 def chosen_place(finding: Finding, model: str) -> int:
@@ -79,12 +80,6 @@ def chosen_place(finding: Finding, model: str) -> int:
 def best_place(finding: Finding) -> int:
     """Position of the pair that is best in the runs."""
     return int(np.argmin(finding.measured[:, -1]))
-
-
-def _ranks(values: Array) -> Array:
-    """Rank of each value; equal values share the mean of their ranks."""
-    ordered = np.sort(values)
-    return np.asarray((np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")) / 2)
 
 
 def _ratios(predicted: Array, measured: Array) -> Array:

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from eigencurve import cosine
-from paper.data.folder import data_file
-from paper.data.images import normalise
 from paper.files import write_atomically
 from paper.models.making import drawn_from
-from paper.prediction.problems import IMAGES, NUM_CLASSES, Problem, flat_weights
+from paper.models.trained import cifar_batch
+from paper.prediction.problems import NUM_CLASSES, Problem, flat_weights
 
 WEIGHT_DECAY, BATCH_SIZE = 5e-4, 32
 # Images are averaged over squares of this many pixels, so 3 × 8 × 8 inputs are left.
@@ -66,10 +65,8 @@ def network(data: Path | None, size: NetworkSize, folder: Path) -> Problem:
 
 def small_images(data: Path | None, num_images: int | None = None) -> tuple[Tensor, Tensor]:
     """The training images at a quarter of their resolution, as flat vectors, and their labels."""
-    with np.load(data_file(IMAGES, data), allow_pickle=False) as archive:
-        pixels, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
-    small = F.avg_pool2d(normalise(torch.from_numpy(pixels)), POOLED)
-    return small.flatten(1), torch.from_numpy(labels).long()
+    images, labels = cifar_batch(data, num_images)
+    return F.avg_pool2d(images, POOLED).flatten(1), labels
 
 
 def perceptron(num_inputs: int, hidden: Sequence[int] = HIDDEN) -> nn.Sequential:

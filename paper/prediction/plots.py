@@ -23,23 +23,14 @@ BAND = 2.0
 
 @dataclass(frozen=True, eq=False)
 class PredictedCurve:
-    """A loss along the run, measured and predicted.
+    """A loss along the run, measured and predicted."""
 
-    Attributes:
-        name: Name in the legend.
-        steps: Numbers of steps.
-        measured: Mean of the runs.
-        error: Its standard error.
-        predicted: Prediction.
-        exact: Exact expectation, if known.
-    """
-
-    name: str
-    steps: IntArray
-    measured: Array
-    error: Array
-    predicted: Array
-    exact: Array | None = None
+    name: str  # name in the legend
+    steps: IntArray  # numbers of steps
+    measured: Array  # mean of the runs
+    error: Array  # its standard error
+    predicted: Array  # prediction
+    exact: Array | None = None  # exact expectation, if known
 
 
 def figures(found: Sequence[ProblemFindings], effects: Sequence[NoiseEffect]) -> dict[str, Figure]:

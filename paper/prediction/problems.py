@@ -17,15 +17,12 @@ from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from eigencurve.hessian import HessianOperator
-from paper.data.folder import data_file
-from paper.data.images import normalise
 from paper.data.rows import SparseRows
 from paper.models.making import drawn_from
-from paper.models.resnet import load_npz, resnet20
+from paper.models.trained import cifar_batch, trained_resnet20
 from paper.ridge.experiment import RidgeProblem
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 # Starts at these fractions of the way from the minimum to zero weights.
 DISTANCES = (1.0, 0.5, 0.25, 0.1)
 LOGISTIC_DECAY, LAST_LAYER_DECAY = 1e-3, 5e-4
@@ -101,10 +98,10 @@ class Problem:
     @cached_property
     def digest(self) -> str:
         """A hash of everything that runs depend on."""
-        found = hashlib.sha256(f"{self.name} {self.weight_decay!r} {self.batch_size}".encode())
+        digest = hashlib.sha256(f"{self.name} {self.weight_decay!r} {self.batch_size}".encode())
         for tensor in (self.inputs, self.labels, self.end, *self.starts.values()):
-            found.update(tensor.detach().contiguous().numpy().tobytes())
-        return found.hexdigest()[:12]
+            digest.update(tensor.detach().contiguous().numpy().tobytes())
+        return digest.hexdigest()[:12]
 
 
 def flat_weights(model: nn.Module) -> Tensor:
@@ -171,16 +168,12 @@ def last_layer(data: Path | None, num_images: int | None = None, distances: Sequ
 
 def resnet20_features(data: Path | None, num_images: int | None = None) -> tuple[Tensor, Tensor]:
     """The inputs of the last layer of the trained ResNet-20 on the training images, and their labels."""
-    weights, images = data_file(CHECKPOINT, data), data_file(IMAGES, data)
-    model = resnet20()
-    load_npz(model, weights)
-    model.eval()
+    model = trained_resnet20(data).eval()
     model.add_module("fc", nn.Identity())
-    with np.load(images, allow_pickle=False) as archive:
-        pixels, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
+    images, labels = cifar_batch(data, num_images)
     with torch.no_grad():
-        parts = [model(normalise(part)) for part in torch.split(torch.from_numpy(pixels), FEATURES_AT_ONCE)]
-    return torch.cat(parts).double(), torch.from_numpy(labels).long()
+        parts = [model(part) for part in torch.split(images, FEATURES_AT_ONCE)]
+    return torch.cat(parts).double(), labels
 
 
 def with_minimum(problem: Problem, distances: Sequence[float]) -> Problem:

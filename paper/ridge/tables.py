@@ -87,9 +87,9 @@ def _sampling(checks: Sequence[SamplingCheck]) -> list[str]:
     )
     columns = ["epochs", "lr", "reshuffled", "independent", "expected", "certificate"]
     rows = [
-        [f"{check.epochs}", f"{row.lr:g}", *(f"{gap:.6f}" for gap in row.gaps), f"{check.certificate:.6f}"]
+        [f"{check.epochs}", f"{lr:g}", *(f"{gap:.6f}" for gap in gaps), f"{check.certificate:.6f}"]
         for check in checks
-        for row in check.rows
+        for lr, gaps in check.gaps.items()
     ]
     return ["## Reshuffled and independent rows", about, markdown_table(columns, rows)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -70,29 +70,9 @@ def best_grid(
     runs = [Run({"epochs": epochs, "lr": largest}, seed=0) for largest in LARGEST_RATES]
     outcomes = execute(best_schedules(ridge), runs, store, workers, progress)
     return [
-        {
-            "schedule": "best",
-            "epochs": epochs,
-            "lr": run.settings["lr"],
-            "curve": [list(pair) for pair in outcome.curve],
-        }
+        {**run.settings, "schedule": "best", "curve": [list(pair) for pair in outcome.curve]}
         for run, outcome in zip(runs, outcomes, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class SamplingRow:
-    """Mean gaps at one initial rate."""
-
-    lr: float  # initial learning rate
-    reshuffled: float  # mean gap with rows reshuffled every epoch
-    independent: float  # mean gap with a row drawn independently at each step
-    expected: float  # expected gap with independent rows, from the exact recursion
-
-    @property
-    def gaps(self) -> tuple[float, float, float]:
-        """The three gaps."""
-        return self.reshuffled, self.independent, self.expected
 
 
 @dataclass(frozen=True)
@@ -100,7 +80,9 @@ class SamplingCheck:
     """The check at one budget."""
 
     epochs: int  # number of epochs
-    rows: Sequence[SamplingRow]  # gaps at each initial rate
+    # By initial rate: the mean gap with rows reshuffled every epoch, the mean gap with independent rows, and the
+    # expected gap with independent rows from the exact recursion.
+    gaps: Mapping[float, tuple[float, float, float]]
     certificate: float  # lower bound on the expected gap of any schedule with independent rows
 
 
@@ -113,15 +95,15 @@ def check_sampling(
         return None
     theory, num_columns = noisy_quadratic(problem), problem.rows.num_columns
     base = {"schedule": "eigencurve", "epochs": epochs, "min_lr": None, "beta": 2.0, "allocation": "sqrt"}
-    rows = []
+    gaps = {}
     for lr in LARGEST_RATES:
         settings = {**base, "lr": lr}
         ways = (settings, {**settings, "sampling": "replacement"})
-        means = [
+        reshuffled, independent = (
             statistics.fmean(o.metrics["gap"] for o in execute(ridge, [Run(way, s) for s in seeds], store, workers))
             for way in ways
-        ]
+        )
         expected = num_columns * theory.expected_loss(make_schedule(settings, problem))
-        rows.append(SamplingRow(lr, means[0], means[1], expected))
+        gaps[lr] = reshuffled, independent, expected
     bound = num_columns * theory.lower_bound(epochs * len(problem.rows), max_lr=max(LARGEST_RATES))
-    return SamplingCheck(epochs, tuple(rows), bound)
+    return SamplingCheck(epochs, gaps, bound)

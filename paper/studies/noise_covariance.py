@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from eigencurve.schedules.units import TYPICAL_STEPS
 from eigencurve.spectrum import prepare
 from paper.page import markdown_table
-from paper.studies.noise_measuring import Measuring, fewer_examples, noisier_examples, usual
-from paper.studies.noise_results import (
+from paper.studies.noise_measuring import (
     ENOUGH_SIGNAL,
+    Measuring,
     Studied,
     distance,
     exponent_text,
     factor_text,
+    fewer_examples,
     noise_of,
+    noisier_examples,
     plus_minus,
     resolved,
     spread,
+    usual,
 )
 from paper.studies.noise_training import END
 
@@ -106,17 +109,16 @@ def _sample_check(studied: Sequence[Studied]) -> list[str]:
 
 
 def _sample_sentence(checked: Sequence[Studied]) -> str:
-    exponents = [noise_of(one.found[how]).exponent for one in checked for how in _ways(one)]
-    known = [exponent for exponent in exponents if not math.isnan(exponent)]
-    if not known or min(known) <= 1:
+    exponents = [noise_of(one.results[how]).exponent for one in checked for how in _ways(one)]
+    if not any(exponent > 1 for exponent in exponents) or any(exponent <= 1 for exponent in exponents):
         return "γ is not above 1 in every row: whether the noise is steeper than σ²H depends on the examples."
     return "γ is above 1 in every row that has one: the choice of the examples changes how far the noise is from σ²H."
 
 
 def _sample_rows(one: Studied) -> list[list[str]]:
-    first, rows = one.found[usual(one.subject, END)], []
+    first, rows = one.results[usual(one.subject, END)], []
     for how in _ways(one):
-        measured = one.found[how]
+        measured = one.results[how]
         noise = noise_of(measured)
         prepared = prepare(measured.file.spectrum, noise.weight_decay)
         rows.append([
@@ -130,4 +132,4 @@ def _sample_rows(one: Studied) -> list[list[str]]:
 def _ways(one: Studied) -> list[Measuring]:
     """The measurements of the end of the training on different examples."""
     ways = (usual(one.subject, END), fewer_examples(one.subject), noisier_examples(one.subject))
-    return [how for how in ways if how in one.found]
+    return [how for how in ways if how in one.results]

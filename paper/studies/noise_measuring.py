@@ -1,12 +1,15 @@
-"""Spectrum, gradient noise and distance to the end of a network at one moment of its training, kept in one file."""
+"""Spectrum, noise and distance to the end of a network at one moment, kept in one file; numbers derived from these."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor
 
 from eigencurve import save_spectrum
@@ -17,17 +20,25 @@ from eigencurve.hessian import (
     estimate_noise,
     estimate_spectrum,
     estimate_start,
+    log_curve,
     plan_memory,
 )
 from eigencurve.spectrum.files import SpectrumFile, parse_spectrum
 from eigencurve.spectrum.noise import NoiseEstimate
 from eigencurve.spectrum.start import StartEstimate
-from paper.studies.noise_training import END, START, NoiseScale, Problem, State, Subject, fresh_model
+from paper.arrays import Array
+from paper.studies.noise_training import END, MOMENTS, START, NoiseScale, Problem, State, Subject, fresh_model
 
 # Weight decay of a spectrum without the metric of an optimizer whose decay is decoupled from the gradient.
 PLAIN_DECAY = 5e-4
-PLAIN, OWN = METRICS = ("plain", "own")
+PLAIN, OWN = "plain", "own"
 MICROBATCH = 128
+# An octave counts if the relative standard error of its noise is below this.
+ENOUGH_SIGNAL = 0.5
+# In the lowest octave most of |λ| + weight decay is weight decay, so σ² is no property of H there.
+EDGE = 1.5
+FEWEST = 3
+METRIC_WORDS = {PLAIN: "", OWN: ", in AdamW's metric"}
 
 
 @dataclass(frozen=True)
@@ -121,17 +132,17 @@ def _estimate(
 ) -> SpectrumEstimate:  # fmt: skip
     """The spectrum, from its file if that exists."""
     if path.exists():
-        known = load_measured(path)
+        file = load_measured(path)
         plan = plan_memory(operator.dim, scale.num_products, None, operator.dtype, operator.device)
-        return SpectrumEstimate(**vars(known.measurement), spectrum=known.spectrum, plan=plan)
+        return SpectrumEstimate(**vars(file.measurement), spectrum=file.spectrum, plan=plan)
     checkpoint = path.with_suffix(".part")
     estimate = estimate_spectrum(
         operator, scale.num_products, seed=how.probe, settle=None, weight_decay=decay_in(subject, how.metric),
         checkpoint=checkpoint, progress=False,
     )  # fmt: skip
     save_spectrum(estimate.spectrum, path, estimate.measurement(made_by))
-    for file in path.parent.glob(f"{checkpoint.name}*"):
-        file.unlink()
+    for part in path.parent.glob(f"{checkpoint.name}*"):
+        part.unlink()
     return estimate
 
 
@@ -173,3 +184,80 @@ def _start(
     return estimate_start(
         operator, pair, estimate, num_products=scale.num_noise_steps, checkpoint=checkpoint, progress=False
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A network at one moment."""
+
+    step: int  # number of training steps taken; -1 if unknown
+    metrics: Mapping[str, float]  # last measurements of the training run
+    file: SpectrumFile  # spectrum, its record, and noise and start if they were measured
+
+
+@dataclass(frozen=True, eq=False)
+class Studied:
+    """Everything that was measured of a network."""
+
+    subject: Subject  # the network
+    total_steps: int  # number of steps of its training; 0 if unknown
+    results: Mapping[Measuring, Measured]  # results of each measurement
+
+    @property
+    def metrics(self) -> list[str]:
+        """``"plain"`` and, for an adaptive optimizer, ``"own"``."""
+        return list(dict.fromkeys(how.metric for how in self.results))
+
+    def moments(self, metric: str) -> dict[str, Measured]:
+        """The results of the first probe in one metric, by moment."""
+        wanted = {moment: usual(self.subject, moment, metric) for moment in MOMENTS}
+        return {moment: self.results[how] for moment, how in wanted.items() if how in self.results}
+
+    def other_probe(self, metric: str) -> Measured | None:
+        """The end, measured from another probe."""
+        return self.results.get(usual(self.subject, END, metric, probe=1))
+
+    def title(self, metric: str) -> str:
+        """Name of the network and the metric."""
+        return self.subject.title + METRIC_WORDS[metric]
+
+
+def noise_of(measured: Measured) -> NoiseEstimate:
+    """The noise of a measurement that has one."""
+    if measured.file.noise is None:
+        raise ValueError("the measurement has no noise")
+    return measured.file.noise
+
+
+def resolved(noise: NoiseEstimate) -> Array:
+    """The octaves that count, as a mask: above the weight decay, and with a small enough error."""
+    octaves = noise.octaves
+    above = octaves.lower > EDGE * noise.weight_decay
+    return np.asarray(above & (octaves.error < ENOUGH_SIGNAL * octaves.sigma2))
+
+
+def spread(noise: NoiseEstimate) -> float:
+    """The largest noise level of an octave that counts, divided by the smallest; NaN if there are fewer than three."""
+    level = noise.octaves.sigma2[resolved(noise)]
+    return float(level.max() / level.min()) if len(level) >= FEWEST else math.nan
+
+
+def distance(first: Measured, second: Measured, weight_decay: float, total_steps: int) -> float:
+    """Largest |ln f/g| between the Eigencurve schedules of two measurements."""
+    curves = [log_curve(one.file.spectrum, weight_decay, total_steps) for one in (first, second)]
+    return float(np.abs(curves[0] - curves[1]).max())
+
+
+def plus_minus(value: float, error: float) -> str:
+    """A number and its standard error."""
+    return f"{value:.2e} ± {error:.1e}"
+
+
+def exponent_text(noise: NoiseEstimate) -> str:
+    """γ and its standard error."""
+    return "–" if math.isnan(noise.exponent) else f"{noise.exponent:.2f} ± {noise.exponent_error:.2f}"
+
+
+def factor_text(number: float) -> str:
+    """A ratio; a dash for NaN."""
+    return "–" if math.isnan(number) else f"{number:,.3g}" if number < 100 else f"{number:,.0f}"

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from paper.images.experiment import ImageData
 from paper.images.task import ImageTask, best_layout
 from paper.models.registry import build
 from paper.models.resnet import load_npz
-from paper.models.trained import CHECKPOINT, IMAGES, cifar_batch
+from paper.models.trained import CHECKPOINT, cifar_batch
 from paper.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
 from paper.training.loop import train
 from paper.training.settings import TrainingSettings
@@ -115,9 +116,9 @@ def _image_problem(subject: Subject, data: Path | None) -> Problem:
 
 
 def _checkpoint_problem(data: Path | None) -> Problem:
-    weights, images = (data_file(name, data) for name in (CHECKPOINT, IMAGES))
+    weights = data_file(CHECKPOINT, data)
     digest = hashlib.sha256(weights.read_bytes()).hexdigest()
-    return Problem(digest, F.cross_entropy, lambda count: cifar_batch(images, count), weights=weights)
+    return Problem(digest, F.cross_entropy, partial(cifar_batch, data), weights=weights)
 
 
 def _text_problem(subject: Subject, data: Path | None) -> Problem:

@@ -9,12 +9,13 @@ from matplotlib.figure import Figure
 
 from eigencurve import NoisyQuadratic, PowerLaw, Spectrum, eigencurve, step_decay
 from eigencurve.figures.style import COLOURS
+from eigencurve.schedules.allocation import optimal_allocation, sqrt_allocation
+from eigencurve.spectrum.groups import group
 from eigencurve.theory import bounds
 from eigencurve.theory.recursion import LossParts
 from paper.arrays import Array
 from paper.engine.request import Request
 from paper.page import ResultsPage, markdown_table, page_with_figure
-from paper.theory.allocation import allocate, schedule_for
 
 SEED = 0
 NUM_PROBLEMS = 2000
@@ -76,19 +77,20 @@ def _one(generator: np.random.Generator) -> dict[str, tuple[float, float, float]
     noise = 10 ** generator.uniform(-2, 2)
     problem = NoisyQuadratic(spectrum, noise, 1.0)
     curve = problem.loss_parts(eigencurve(spectrum, steps, 1 / spectrum.L))
-    lengths = allocate(spectrum, steps).lengths
+    groups = group(spectrum)
+    lengths = optimal_allocation(groups.share, groups.lower / spectrum.L, steps)
     ratios = {
         "Proposition 2": _over(
             problem.loss_parts(bounds.inverse_time_of(problem, steps)), bounds.proposition_2(problem, steps)
         ),
-        "Lemma 1, Δ ∝ √s": _over(curve, bounds.lemma_1(problem, allocate(spectrum, steps, allocation="sqrt").lengths)),
+        "Lemma 1, Δ ∝ √s": _over(curve, bounds.lemma_1(problem, sqrt_allocation(groups.share, steps))),
         "Theorem 1": _over(curve, bounds.theorem_1(problem, steps)),
         "Corollary 1": _corollary_1(1 + 10 ** generator.uniform(-1, 0.5), kappa, steps, noise),
     }
     if generator.random() < STEP_DECAY_SHARE:
         ratios["step decay, lower"] = _step_decay(problem, int(10 ** generator.uniform(6.2, 6.8)))
     if lengths[0] > 0:
-        exact = problem.loss_parts(schedule_for(spectrum, lengths))
+        exact = problem.loss_parts(eigencurve(spectrum, steps, 1 / spectrum.L, allocation="optimal"))
         ratios["Lemma 1, optimal Δ"] = _over(exact, bounds.lemma_1(problem, lengths))
     if bounds.octave_count(problem) * _first_share(spectrum) >= 1:
         ratios["Corollary 2"] = _over(curve, bounds.corollary_2(problem, steps))

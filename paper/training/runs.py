@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eigencurve.runs import Outcome, Run, key_of
-from paper.engine.protocol import one_by_one
 from paper.training.checkpoint import checkpoint_for
 from paper.training.devices import threads
 from paper.training.launch import in_processes
@@ -28,7 +27,7 @@ class TrainingRuns:
 
     def batches(self, runs: Sequence[Run]) -> list[list[Run]]:
         """Every run by itself, the longest first."""
-        return one_by_one(runs)
+        return [[run] for run in sorted(runs, key=lambda run: -run.settings["epochs"])]
 
     def run(self, batch: Sequence[Run]) -> list[Outcome]:
         """Train the runs one after the other."""

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from tests.reference import quadratic as reference
+from tests.reference.allocation import interval_lengths, schedule_for
 from tests.reference.problems import pieces, problems, spectra
 
 import eigencurve as ec
 from eigencurve.theory import bounds
 from eigencurve.theory.certificate import greedy_schedule
-from paper.theory.allocation import allocate, schedule_for
 
 steps = st.integers(1, 20_000)
 SLACK = 1 + 1e-9  # rounding only
@@ -81,9 +81,9 @@ class TestLemma1:
     @pytest.mark.parametrize("kind", ["sqrt", "optimal"])
     @given(q=problems(), T=steps)
     def test_is_above_the_schedules_we_make(self, kind, q, T):
-        a = allocate(q.spectrum, T, allocation=kind)
-        assume(a.lengths[0] > 1e-9)
-        brackets(q.loss_parts(schedule_for(q.spectrum, a.lengths)), bounds.lemma_1(q, a.lengths))
+        lengths = interval_lengths(q.spectrum, T, kind)
+        assume(lengths[0] > 1e-9)
+        brackets(q.loss_parts(schedule_for(q.spectrum, lengths)), bounds.lemma_1(q, lengths))
 
     @pytest.mark.parametrize(("beta", "constant"), [(2.0, 15.0), (3.0, 3 * math.e**2)])
     def test_its_constant(self, beta, constant):
@@ -93,7 +93,7 @@ class TestLemma1:
     def test_how_tight_it_is(self):
         """The bias part is tight to 2 %; the variance part, with its constant 15, is 10 to 40 times too high."""
         q = ec.NoisyQuadratic(ec.Spectrum([1.0, 100.0], [1, 1e-12]), 1.0, 1.0)
-        lengths = allocate(q.spectrum, 10**5, allocation="sqrt").lengths
+        lengths = interval_lengths(q.spectrum, 10**5, "sqrt")
         parts, bound = q.loss_parts(schedule_for(q.spectrum, lengths)), bounds.lemma_1(q, lengths)
         assert 0.97 < parts.bias / bound.bias < 1
         assert 1 / 40 < parts.variance / bound.variance < 1 / 10
@@ -129,7 +129,7 @@ class TestTheorem1:
 
     @given(q=problems(), T=steps)
     def test_follows_from_lemma_1(self, q, T):
-        lemma, theorem = bounds.lemma_1(q, allocate(q.spectrum, T, allocation="sqrt").lengths), bounds.theorem_1(q, T)
+        lemma, theorem = bounds.lemma_1(q, interval_lengths(q.spectrum, T, "sqrt")), bounds.theorem_1(q, T)
         assert_allclose(lemma.bias, theorem.bias, rtol=1e-9)
         assert lemma.variance <= theorem.variance * SLACK
 

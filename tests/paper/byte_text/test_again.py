@@ -11,7 +11,7 @@ from paper.byte_text.again import checked_again, read_logs, subsets_table
 from paper.byte_text.predictions import committed_predictions
 
 # The small runs log their rate at every second step, which load_run finds too rare.
-pytestmark = pytest.mark.filterwarnings("ignore:load_run")
+pytestmark = pytest.mark.filterwarnings("ignore::eigencurve.ArgumentWarning")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from paper.byte_text.scales import (
     earlier_run_settings,
     grids,
     recommended_grid,
-    scale_named,
 )
 from paper.training.settings import points_of
 
@@ -61,8 +60,3 @@ def test_the_recommendation_has_its_own_warmup():
 
 def test_the_earlier_run_is_a_run_of_the_first_part():
     assert grids(DESK_SCALE, FIRST)["Cosine to 0"][0].items() <= earlier_run_settings(DESK_SCALE).items()
-
-
-def test_unknown_scales_are_refused():
-    with pytest.raises(ValueError, match=r"'scale' must be 'desk' or 'smoke', got 'paper'.*pass --scale desk"):
-        scale_named("paper")

@@ -54,7 +54,7 @@ def test_bad_texts_are_refused_by_name(tmp_path, part):
     with pytest.raises(ValueError, match=rf"a text in UTF-8, got '.*{FILES[part]}'. Byte 4 is not"):
         load_ptb(tmp_path)
     path.write_bytes(b"\n \n")
-    with pytest.raises(ValueError, match=rf"a text with words in it, got '.*{FILES[part]}'"):
+    with pytest.raises(ValueError, match=rf"a text of the Penn Treebank, got '.*{FILES[part]}'"):
         load_ptb(tmp_path)
     path.unlink()
     with pytest.raises(FileNotFoundError, match=rf"{FILES[part]} is missing"):
@@ -118,7 +118,7 @@ def test_windows_predict_every_byte_but_the_first():
 def test_bad_texts_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"ptb.valid.txt is missing"):
         load_byte_text(tmp_path)
-    with pytest.raises(ValueError, match="'path' must be a text with bytes in it"):
+    with pytest.raises(ValueError, match="'data' must be a text of the Penn Treebank"):
         load_byte_text(write(tmp_path, test=b""))
     with pytest.raises(ValueError, match="'text' must be longer than one window of 5 bytes, got 5"):
         text_windows(torch.arange(5), 5)

@@ -34,7 +34,7 @@ def test_differences_are_shown_seed_by_seed():
     text = "\n\n".join(found.paragraphs())
     assert "| WSD | +0.60 ± 0.06 | +0.35 … +0.85 | higher | +0.60, +0.70, +0.50 | 3 |" in text
     # Each row's own accuracy varies by 1 from seed to seed, but the differences by 0.1 only.
-    assert "standard deviation of 0.10 points per seed" in text
+    assert "standard deviation of 0.10 per seed" in text
     assert "from 3 seeds on" in text
     assert found.heading == "A net, 10 epochs"
     assert table(momentum=0.9).heading == "A net, 10 epochs, momentum 0.9"

@@ -12,7 +12,7 @@ from paper.models.trained import cifar_batch
 def test_the_real_checkpoint_knows_its_images(data_path):
     model = resnet20()
     load_npz(model, data_path("checkpoints/resnet20_cifar10.npz"))
-    x, y = cifar_batch(data_path("cifar10_lossless_subset.npz"), 200)
+    x, y = cifar_batch(data_path("cifar10_lossless_subset.npz").parent, 200)
     with torch.no_grad():
         accuracy = (model.eval()(x).argmax(1) == y).double().mean().item()
     assert accuracy > 0.95  # training images of a network with 92 % test accuracy

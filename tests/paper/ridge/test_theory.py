@@ -41,8 +41,8 @@ def test_independent_rows_follow_the_theory_and_reshuffled_ones_beat_its_certifi
     """At 25 epochs of a4a; the recursion leaves out that noise grows with the distance from the optimum."""
     ridge = RidgeExperiment(RidgeProblem(read_libsvm(data_path("a4a"), num_columns=123)), "a4a")
     check = check_sampling(ridge, 25, range(3), Store(tmp_path / "s.sqlite"), Workers(backend="sequential", count=1))
-    for row in check.rows:
-        assert row.independent == pytest.approx(row.expected, rel=0.15)
-        assert row.independent > check.certificate
-    assert min(row.reshuffled for row in check.rows) < check.certificate / 3
+    for _, independent, expected in check.gaps.values():
+        assert independent == pytest.approx(expected, rel=0.15)
+        assert independent > check.certificate
+    assert min(reshuffled for reshuffled, _, _ in check.gaps.values()) < check.certificate / 3
     assert check_sampling(ridge, 250, range(3), Store(tmp_path / "s.sqlite"), None) is None

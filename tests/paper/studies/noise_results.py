@@ -8,8 +8,7 @@ import eigencurve as ec
 from eigencurve.spectrum.files import SpectrumFile
 from eigencurve.spectrum.octaves import Octaves
 from eigencurve.spectrum.start import StartEstimate
-from paper.studies.noise_measuring import fewer_examples, noisier_examples, usual
-from paper.studies.noise_results import Measured, Studied
+from paper.studies.noise_measuring import Measured, Studied, fewer_examples, noisier_examples, usual
 from paper.studies.noise_training import END, MOMENTS
 
 WEIGHTS = {"start": (4, 1), "a tenth": (3, 1), "a half": (2, 1), "end": (1, 1)}

@@ -6,7 +6,7 @@ from tests.paper.studies.noise_results import measured, studied
 from tests.spectrum.test_noise import noise
 
 from paper.studies.noise_covariance import covariance_section
-from paper.studies.noise_results import distance
+from paper.studies.noise_measuring import distance
 from paper.studies.noise_training import END
 
 

@@ -1,6 +1,12 @@
+import dataclasses
+import math
+
+import numpy as np
 import pytest
 import torch
 from tests.paper.studies.noise_files import IMAGES, SCALE, TEXT, write_data
+from tests.paper.studies.noise_results import studied
+from tests.spectrum.test_noise import noise
 
 from eigencurve.hessian import PreconditionedOperator
 from paper.studies import noise_measuring
@@ -16,10 +22,12 @@ from paper.studies.noise_measuring import (
     measurings,
     noisier_examples,
     operator_of,
+    resolved,
     spectrum_file_of,
+    spread,
     usual,
 )
-from paper.studies.noise_training import END, START, TENTH, problem_of, state_at, train_subject
+from paper.studies.noise_training import END, MOMENTS, START, TENTH, problem_of, state_at, train_subject
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +91,25 @@ def test_every_setting_is_in_the_name_of_the_file(trained, tmp_path):
     ways = [*measurings(TEXT, SCALE), Measuring(END, 3, 3), Measuring(END, 3, 4)]
     names = {file_of(TEXT, problem, SCALE, how, tmp_path).name for how in ways}
     assert len(names) == len(ways)
+
+
+def test_octaves_without_signal_or_below_the_weight_decay_do_not_count():
+    octaves = noise().octaves
+    weak = noise(octaves=dataclasses.replace(octaves, error=np.array([1.0, 0.1, 0.2])))
+    assert resolved(weak).tolist() == [False, True, True]
+    assert resolved(noise(weight_decay=0.1)).tolist() == [False, True, True]
+    assert spread(noise()) == 2.0
+    assert math.isnan(spread(weak))
+
+
+def test_results_are_found_by_moment_and_probe():
+    one = studied()
+    assert list(one.moments("plain")) == list(MOMENTS)
+    assert one.metrics == ["plain"]
+    assert one.other_probe("plain").step == MOMENTS.index("a half")
+    assert one.other_probe("own") is None
+    assert noise_of(one.moments("plain")[END]).batch_size == 4
+
+
+def test_a_ratio_is_short():
+    assert [factor_text(number) for number in (1.234, 28.49, 2261.0, math.nan)] == ["1.23", "28.5", "2,261", "–"]
