@@ -38,11 +38,6 @@ def byte_experiment(
 
     The curves of an outcome are ``train_loss`` of every step, before its update; ``lr`` of every step; and
     ``valid_loss`` after the given number of steps.
-
-    Args:
-        text: Texts to train and measure on.
-        spectra: Measured spectra, by the name that settings refer to.
-        folder: Folder for checkpoints of unfinished runs; None keeps none.
     """
     name = f"bytes/{text.name}/{text.digest[:12]}"
     return TrainingRuns(name, partial(_train_one, text, spectra or {}), "valid", minimise=True, folder=folder)
@@ -53,9 +48,9 @@ def _train_one(text: ByteText, spectra: Mapping[str, Spectrum], run: Run, key: s
     if "num_rows" not in run.settings or trained.diverged:
         return outcome_of(model, task, trained, schedule_of(run.settings, spectra))
     vectors = None if checkpoint is None else checkpoint.with_suffix(".npz")
-    found = preconditioned_spectrum(model, text, run.settings, trained, run.seed, vectors).spectrum
-    pairs = zip(found.eigenvalues.tolist(), found.weights.tolist(), strict=True)
-    return Outcome({"dim": float(found.dim or 0)}, tuple(pairs))
+    spectrum = preconditioned_spectrum(model, text, run.settings, trained, run.seed, vectors).spectrum
+    pairs = zip(spectrum.eigenvalues.tolist(), spectrum.weights.tolist(), strict=True)
+    return Outcome({"dim": float(spectrum.dim or 0)}, tuple(pairs))
 
 
 def schedule_of(settings: Mapping[str, Any], spectra: Mapping[str, Spectrum]) -> Schedule:
@@ -64,13 +59,9 @@ def schedule_of(settings: Mapping[str, Any], spectra: Mapping[str, Spectrum]) ->
 
 
 def train_bytes(
-    text: ByteText,
-    settings: Mapping[str, Any],
-    seed: int,
-    spectra: Mapping[str, Spectrum],
-    run: str = "",
+    text: ByteText, settings: Mapping[str, Any], seed: int, spectra: Mapping[str, Spectrum], run: str = "",
     checkpoint: Path | None = None,
-) -> tuple[nn.Module, ByteTask, Trained]:
+) -> tuple[nn.Module, ByteTask, Trained]:  # fmt: skip
     """Build the transformer that ``settings`` describe and train it with AdamW, on a GPU if there is one."""
     device = own_device()
     model = build(settings["model"], NUM_BYTES, settings["divisor"], seed).to(device)
@@ -78,10 +69,9 @@ def train_bytes(
         text, settings["batch_size"], settings["context"], settings["steps_per_epoch"], settings["num_valid"], seed,
         device,
     )  # fmt: skip
-    first, second = settings["betas"]
     how = TrainingSettings(
         schedule_of(settings, spectra), settings["epochs"], weight_decay=settings["weight_decay"],
-        max_norm=settings["max_norm"], optimizer="adamw", betas=(first, second),
+        max_norm=settings["max_norm"], optimizer="adamw", betas=tuple(settings["betas"]),
         precision=settings["precision"],
     )  # fmt: skip
     return model, task, train(model, task, how, seed, run, checkpoint)

@@ -60,12 +60,7 @@ class Predictions:
 
 
 def committed_predictions(scale: str, path: Path | None = None) -> Predictions | None:
-    """The committed predictions for a scale; None if there are none.
-
-    Args:
-        scale: Name of the scale.
-        path: File to read instead of the one next to this module.
-    """
+    """The committed predictions for a scale, by default from the file next to this module; None if there are none."""
     source = files(__package__) / FILE if path is None else path
     if not source.is_file():
         return None
@@ -84,15 +79,7 @@ def predict(
     forecast: Forecast, grids: Mapping[str, Sequence[Settings]], scale: ByteScale, spectra: Mapping[str, Spectrum],
     made_by: str,
 ) -> Predictions:  # fmt: skip
-    """Predict the final losses of schedules, and of the plan that the forecast leads to.
-
-    Args:
-        forecast: The fit.
-        grids: Settings to predict, by schedule.
-        scale: Size of the experiment.
-        spectra: Spectra that the settings name.
-        made_by: How the forecast was made.
-    """
+    """Predict the final losses of schedules, and of the plan that the forecast leads to."""
     losses = {
         name: {settings["lr"]: final_loss(forecast, schedule_of(settings, spectra)) for settings in grid}
         for name, grid in grids.items()

@@ -79,15 +79,7 @@ def byte_page(
     text: ByteText, scale: ByteScale, rows: Sequence[ByteRow], predictions: Predictions | None,
     new: Predictions | None = None,
 ) -> ResultsPage:  # fmt: skip
-    """The page of the transformer experiment.
-
-    Args:
-        text: Texts that the runs learned from and were measured on.
-        scale: Size of the experiment.
-        rows: What the store has of the runs.
-        predictions: Committed predictions, to show next to the outcomes.
-        new: Predictions that can be committed now, to write next to the page.
-    """
+    """The page of the transformer, with committed predictions next to the outcomes, and a file of ``new`` ones."""
     parts = [*_description(text, scale), missing_sentence(rows), "## Losses", losses_table(rows)]
     known = {row.schedule: trials for row in rows if (trials := row.best("test")) is not None}
     if known:

@@ -88,24 +88,14 @@ def _part(images: Labelled, places: IntArray) -> Labelled:
 
 
 def image_experiment(
-    data: ImageData,
-    spectra: Mapping[str, Spectrum] | None = None,
-    folder: Path | None = None,
-    num_processes: int = 1,
+    data: ImageData, spectra: Mapping[str, Spectrum] | None = None, folder: Path | None = None, num_processes: int = 1,
     log: Path | None = None,
-) -> TrainingRuns:
+) -> TrainingRuns:  # fmt: skip
     """Training runs on images; settings are chosen by accuracy.
 
     The settings of a run are ``model``, ``divisor`` of its widths, ``split``, ``epochs``, ``batch_size``,
     ``momentum``, ``weight_decay``, ``ema_decay``, ``evaluate_every``, ``precision``, and the schedule's own (see
-    ``make_schedule``).
-
-    Args:
-        data: Images to train and measure on.
-        spectra: Measured spectra, by the name that settings refer to.
-        folder: Folder for checkpoints of unfinished runs; None keeps none.
-        num_processes: Number of processes that share each run by splitting its batches.
-        log: Folder for TensorBoard logs, with one folder per run; None writes nothing.
+    ``make_schedule``). With ``log``, each run writes to its own TensorBoard folder there.
     """
     train_one = partial(_train_one, data, spectra or {}, log)
     name = f"images/{data.name}"
@@ -120,15 +110,9 @@ def _train_one(
 
 
 def train_images(
-    data: ImageData,
-    settings: Mapping[str, Any],
-    seed: int,
-    spectra: Mapping[str, Spectrum],
-    run: str = "",
-    checkpoint: Path | None = None,
-    log: Path | None = None,
-    progress: bool = False,
-) -> tuple[torch.nn.Module, Trained]:
+    data: ImageData, settings: Mapping[str, Any], seed: int, spectra: Mapping[str, Spectrum], run: str = "",
+    checkpoint: Path | None = None, log: Path | None = None,
+) -> tuple[torch.nn.Module, Trained]:  # fmt: skip
     """Build the network that ``settings`` describe and train it, on a GPU if there is one."""
     device = own_device()
     model = build(settings["model"], data.train.num_classes, settings["divisor"], seed)
@@ -140,7 +124,7 @@ def train_images(
         schedule, settings["epochs"], settings["momentum"], settings["weight_decay"], settings.get("ema_decay"),
         evaluate_every=settings["evaluate_every"], precision=settings.get("precision", "auto"),
     )  # fmt: skip
-    return model, train(model, task, how, seed, run, checkpoint, log=log, progress=progress)
+    return model, train(model, task, how, seed, run, checkpoint, log=log)
 
 
 def outcome_of(trained: Trained) -> Outcome:

@@ -71,15 +71,7 @@ class ResultTable:
 def image_page(
     name: str, title: str, description: Sequence[str], tables: Sequence[PageTable], notes: Sequence[str] = ()
 ) -> ResultsPage:
-    """The page of an image experiment.
-
-    Args:
-        name: Name of the page's file.
-        title: Title of the page.
-        description: Paragraphs about data, training and protocol.
-        tables: Tables by network and budget.
-        notes: Paragraphs below the tables.
-    """
+    """The page of an image experiment: description, a section per table, notes, and training curves."""
     parts = list(description)
     for table in tables:
         parts += [f"## {table.heading}", *table.paragraphs()]

@@ -99,11 +99,6 @@ def recommendation_experiment(data: ImageData, spectrum: Spectrum, folder: Path 
     The settings are those of the run whose spectrum was measured (see :func:`spectrum_experiment`), ``spectrum``, the
     name of that spectrum, and ``momenta``. For each momentum, the curve of that name is the recommended schedule in
     pairs of (fraction of the run, share of the largest rate).
-
-    Args:
-        data: Images to train and measure on.
-        spectrum: Spectrum at the end of the same run, with signed eigenvalues.
-        folder: Folder for checkpoints of unfinished runs; None keeps none.
     """
     return TrainingRuns(f"recommendation/{data.name}", partial(_train_one, data, spectrum), "sigma2", True, folder)
 

@@ -62,14 +62,7 @@ class MeasuredSpectrum:
 
 
 def spectra_page(name: str, about: str, measured: Sequence[MeasuredSpectrum], data: Path | None) -> ResultsPage:
-    """The page of measured spectra, with figures and the spectra as .npz files.
-
-    Args:
-        name: Name of the page's file.
-        about: Paragraph about training and estimate.
-        measured: Spectra to show.
-        data: Folder that may hold the published spectra.
-    """
+    """The page of measured spectra, with figures and the spectra as .npz files; ``data`` may hold the published ones."""
     finished = [m for m in measured if not m.outcome.diverged]
     parts = [about, markdown_table(COLUMNS, map(_overview_row, measured)), *_remarks(finished)]
     figures, files = {}, {}
@@ -91,15 +84,15 @@ def spectra_page(name: str, about: str, measured: Sequence[MeasuredSpectrum], da
 
 
 def _overview_row(m: MeasuredSpectrum) -> list[str]:
-    s, found = m.settings, m.outcome.metrics
+    s, metrics = m.settings, m.outcome.metrics
     if m.outcome.diverged:
         return [m.title, "training diverged", *["–"] * (len(COLUMNS) - 2)]
     law = fitted_law(m.prepared)
     error = "" if law.alpha_error is None else f" ± {law.alpha_error:.2g}"
     return [
-        m.title, f"{found['dim']:,.0f}", f"{s['lr']:g}, {s['epochs']}, {s['milestones']}", f"{found['accuracy']:.1f}",
-        f"{s['num_images']}", f"{found['num_products']:.0f}{' (settled)' if found['settled'] else ''}",
-        "–" if found["moved"] > 1e6 else f"{found['moved']:.1%}", f"{m.prepared.L - s['weight_decay']:.3g}",
+        m.title, f"{metrics['dim']:,.0f}", f"{s['lr']:g}, {s['epochs']}, {s['milestones']}", f"{metrics['accuracy']:.1f}",
+        f"{s['num_images']}", f"{metrics['num_products']:.0f}{' (settled)' if metrics['settled'] else ''}",
+        "–" if metrics["moved"] > 1e6 else f"{metrics['moved']:.1%}", f"{m.prepared.L - s['weight_decay']:.3g}",
         f"{m.prepared.kappa:.3g}", f"{extra_term(m.prepared):.2f}", PUBLISHED_EXTRA_TERMS[s["model"]],
         f"{law.alpha:.2f}{error}", f"{law.distance or 0.0:.2f}",
     ]  # fmt: skip
@@ -121,7 +114,11 @@ def _octaves(m: MeasuredSpectrum, data: Path | None) -> str:
     shares, errors = (dict(m.outcome.curves[name]) for name in ("octaves", "octave_errors"))
     theirs = _published_shares(m, data)
     rows = [
-        [f"{i:.0f}", f"{m.prepared.mu * 2**i:.3g}", *(_share_text(known.get(i)) for known in (shares, errors, theirs))]
+        [
+            f"{i:.0f}",
+            f"{m.prepared.mu * 2**i:.3g}",
+            *(_share_text(column.get(i)) for column in (shares, errors, theirs)),
+        ]
         for i in sorted({*shares, *theirs})
     ]
     return markdown_table(["octave i", "from", "share", "standard error", "published"], rows)

@@ -101,10 +101,6 @@ def language_experiment(corpus: Corpus, folder: Path | None = None) -> TrainingR
     The settings of a run are the network's (``divisor`` of its width, ``dropout``, ``initial``), ``epochs``,
     ``batch_size``, ``unroll``, ``max_norm`` of the gradient, ``measured_rows``, ``evaluate_every``, and the schedule's
     own.
-
-    Args:
-        corpus: Texts to train and measure on.
-        folder: Folder for checkpoints of unfinished runs; None keeps none.
     """
     name = f"language/{corpus.name}/{corpus.digest[:12]}"
     return TrainingRuns(name, partial(_train_one, corpus), "valid", minimise=True, folder=folder)

@@ -32,13 +32,6 @@ class LanguageModel(nn.Module):
 
     All weights and biases are initialised uniformly in ±``initial``. PyTorch's LSTM, like the authors' code, has two
     bias vectors per layer, one for its input and one for its recurrent state.
-
-    Args:
-        num_words: Number of words in the vocabulary.
-        width: Width of the embedding and of every layer.
-        num_layers: Number of LSTM layers.
-        dropout: Dropout rate of the non-recurrent connections.
-        initial: Largest absolute value of an initial weight.
     """
 
     def __init__(self, num_words: int, width: int, num_layers: int, dropout: float, initial: float) -> None:

@@ -70,15 +70,8 @@ class Transformer(nn.Module):
     """Embeddings of bytes and positions, blocks, a layer norm and a linear layer, without dropout.
 
     Weights are drawn from a normal distribution of standard deviation 0.02, divided by √(2 · layers) for the last
-    layer before each of the 2 · layers shortcuts, as in GPT-2.
-
-    Args:
-        num_classes: Number of different bytes.
-        width: Width of the embedding and of every block.
-        num_layers: Number of blocks.
-        num_heads: Number of attention heads; it divides ``width``.
-        context: Largest number of columns.
-        tied: Whether the linear layer shares the weights of the embedding, as in GPT-2.
+    layer before each of the 2 · layers shortcuts, as in GPT-2. If ``tied``, the linear layer shares the weights of the
+    embedding.
     """
 
     def __init__(
@@ -112,11 +105,7 @@ def transformer(num_classes: int = NUM_BYTES, divisor: int = 1) -> Transformer:
     """3 blocks of width 80 with 4 heads and a context of 128: 282,720 parameters for 256 bytes.
 
     Embedding and linear layer have 256 × 80 weights each, positions 128 × 80, each block 12 × 80² and 4 × 80 of its
-    layer norms, the last layer norm 2 × 80.
-
-    Args:
-        num_classes: Number of different bytes.
-        divisor: Divisor of the width of each head, 20.
+    layer norms, the last layer norm 2 × 80. ``divisor`` divides the width of each head, 20.
 
     >>> sum(p.numel() for p in transformer().parameters())
     282720

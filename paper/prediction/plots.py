@@ -105,21 +105,10 @@ def _final(found: ProblemFindings, curves: Array) -> Array:
 
 
 def prediction_figure(
-    panels: Mapping[str, Sequence[PredictedCurve]],
-    finals: Mapping[str, tuple[Array, Array]],
-    quantity: str,
-    final_quantity: str,
-    log: bool = True,
-) -> Figure:
-    """Draw curves with their predictions, one panel for each way to predict, and a scatter plot of final values.
-
-    Args:
-        panels: Curves by title of the panel.
-        finals: Predicted and measured final values, by name of the way to predict.
-        quantity: What the curves show.
-        final_quantity: What the scatter plot shows.
-        log: Whether the axis of the curves is logarithmic.
-    """
+    panels: Mapping[str, Sequence[PredictedCurve]], finals: Mapping[str, tuple[Array, Array]], quantity: str,
+    final_quantity: str, log: bool = True,
+) -> Figure:  # fmt: skip
+    """Draw curves with their predictions, one panel for each way to predict, and a scatter plot of final values."""
     count = len(panels) + 1
     figure = Figure(figsize=(4.6 * count, 4.4), layout="constrained")
     grid = figure.subplots(1, count)

@@ -93,8 +93,8 @@ def study_problem(problem: Problem, plan: Plan, request: Request) -> ProblemFind
     runs = [run_of(s, pair.schedule, seed) for s in problem.starts for seed in range(plan.num_seeds) for pair in pairs]
     execute(experiment, runs, request.store, request.workers, request.progress)
     dense = dense_point(problem) if problem.dim <= LARGEST_DENSE else None
-    found = tuple(_finding(experiment, start, pairs, plan, (end, dense), request) for start in problem.starts)
-    return ProblemFindings(problem, plan, end, dense, found)
+    findings = tuple(_finding(experiment, start, pairs, plan, end, dense, request) for start in problem.starts)
+    return ProblemFindings(problem, plan, end, dense, findings)
 
 
 def noise_effects(found: ProblemFindings, request: Request) -> list[NoiseEffect]:
@@ -125,14 +125,10 @@ def _cases(pairs: Sequence[Pair], plan: Plan) -> list[tuple[Pair, int]]:
 
 
 def _finding(
-    experiment: PredictedRuns,
-    start: str,
-    pairs: list[Pair],
-    plan: Plan,
-    ends: tuple[MeasuredPoint, DensePoint | None],
+    experiment: PredictedRuns, start: str, pairs: list[Pair], plan: Plan, end: MeasuredPoint, dense: DensePoint | None,
     request: Request,
-) -> Finding:
-    problem, marks, (end, dense) = experiment.problem, curve_marks(plan.total_steps), ends
+) -> Finding:  # fmt: skip
+    problem, marks = experiment.problem, curve_marks(plan.total_steps)
     weights = problem.starts[start]
     here = end if torch.equal(weights, problem.end) else _measured(problem, weights, plan, request)
     models = {END: from_end(problem, end, weights), START: from_start(problem, here, weights)}
@@ -149,13 +145,14 @@ def _curves(
     experiment: PredictedRuns, start: str, pairs: list[Pair], plan: Plan, request: Request
 ) -> tuple[Array, Array]:
     """Mean curve of each pair and its standard error, from runs that are in the store."""
-    found = []
+    num_marks, means, errors = len(curve_marks(plan.total_steps)), [], []
     for pair in pairs:
         runs = [run_of(start, pair.schedule, seed) for seed in range(plan.num_seeds)]
-        outcomes = request.store.outcomes(experiment.name, runs)
-        known = [outcome for outcome in outcomes if outcome is not None]
-        found.append(mean_and_error(known, len(curve_marks(plan.total_steps))))
-    return np.array([mean for mean, _ in found]), np.array([error for _, error in found])
+        outcomes = [outcome for outcome in request.store.outcomes(experiment.name, runs) if outcome is not None]
+        mean, error = mean_and_error(outcomes, num_marks)
+        means.append(mean)
+        errors.append(error)
+    return np.array(means), np.array(errors)
 
 
 def _measured(problem: Problem, weights: Tensor, plan: Plan, request: Request) -> MeasuredPoint:

@@ -36,16 +36,9 @@ NUM_CURVE_POINTS = 50
 
 @numba.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 def run_steps(
-    starts: IntArray,
-    columns: IntArray,
-    values: Array,
-    labels: Array,
-    order: IntArray,
-    rates: Array,
-    decay: float,
-    scaled: Array,
-    scale: Array,
-) -> None:
+    starts: IntArray, columns: IntArray, values: Array, labels: Array, order: IntArray, rates: Array, decay: float,
+    scaled: Array, scale: Array,
+) -> None:  # fmt: skip
     r"""One SGD step per row in ``order``, for C schedules side by side.
 
     .. math:: w \leftarrow w - \eta\,[2(x^\top w - y)x + 2\alpha w] = (1 - 2\eta\alpha)\,w - 2\eta(x^\top w - y)\,x
@@ -54,10 +47,7 @@ def run_steps(
     to the number of entries in its row. All C schedules see the same rows, so each entry is read once.
 
     Args:
-        starts: Start of each row in ``columns`` and ``values``, followed by their length.
-        columns: Column of each entry.
-        values: Value of each entry.
-        labels: Label y of each row.
+        starts, columns, values, labels: Fields of :class:`SparseRows`.
         order: Row number of each step.
         rates: Learning rate of each step and schedule, shape (steps, C).
         decay: Coefficient α of the L2 term.
@@ -173,14 +163,9 @@ class RidgeExperiment:
 
 
 def run_sgd(
-    problem: RidgeProblem,
-    schedules: Sequence[Schedule],
-    epochs: int,
-    seed: int,
-    replacement: bool = False,
-    start: Array | None = None,
-    marks: IntArray | None = None,
-) -> dict[int, Array]:
+    problem: RidgeProblem, schedules: Sequence[Schedule], epochs: int, seed: int, replacement: bool = False,
+    start: Array | None = None, marks: IntArray | None = None,
+) -> dict[int, Array]:  # fmt: skip
     """Run SGD under several schedules; the gap of each schedule after some numbers of steps.
 
     Only the rates of one epoch are held in memory.

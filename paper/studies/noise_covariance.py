@@ -32,12 +32,7 @@ COVARIANCE_COLUMNS = (
 
 
 def covariance_section(studied: Sequence[Studied], every: Sequence[tuple[Studied, str]]) -> list[str]:
-    """The paragraphs and tables of the section.
-
-    Args:
-        studied: Results of each network.
-        every: Each network with each of its metrics.
-    """
+    """The paragraphs and tables of the section; ``every`` has each network with each of its metrics."""
     return [
         "## Is the covariance of the noise σ²H?",
         _about_covariance(),
