@@ -62,7 +62,7 @@ class MeasuredSpectrum:
 
 
 def spectra_page(name: str, about: str, measured: Sequence[MeasuredSpectrum], data: Path | None) -> ResultsPage:
-    """The page of measured spectra, with figures and the spectra as .npz files; ``data`` may hold the published ones."""
+    """The page of measured spectra, with figures and .npz files; ``data`` may hold the published spectra."""
     finished = [m for m in measured if not m.outcome.diverged]
     parts = [about, markdown_table(COLUMNS, map(_overview_row, measured)), *_remarks(finished)]
     figures, files = {}, {}
@@ -90,8 +90,9 @@ def _overview_row(m: MeasuredSpectrum) -> list[str]:
     law = fitted_law(m.prepared)
     error = "" if law.alpha_error is None else f" ± {law.alpha_error:.2g}"
     return [
-        m.title, f"{metrics['dim']:,.0f}", f"{s['lr']:g}, {s['epochs']}, {s['milestones']}", f"{metrics['accuracy']:.1f}",
-        f"{s['num_images']}", f"{metrics['num_products']:.0f}{' (settled)' if metrics['settled'] else ''}",
+        m.title, f"{metrics['dim']:,.0f}", f"{s['lr']:g}, {s['epochs']}, {s['milestones']}",
+        f"{metrics['accuracy']:.1f}", f"{s['num_images']}",
+        f"{metrics['num_products']:.0f}{' (settled)' if metrics['settled'] else ''}",
         "–" if metrics["moved"] > 1e6 else f"{metrics['moved']:.1%}", f"{m.prepared.L - s['weight_decay']:.3g}",
         f"{m.prepared.kappa:.3g}", f"{extra_term(m.prepared):.2f}", PUBLISHED_EXTRA_TERMS[s["model"]],
         f"{law.alpha:.2f}{error}", f"{law.distance or 0.0:.2f}",
@@ -117,7 +118,7 @@ def _octaves(m: MeasuredSpectrum, data: Path | None) -> str:
         [
             f"{i:.0f}",
             f"{m.prepared.mu * 2**i:.3g}",
-            *(_share_text(column.get(i)) for column in (shares, errors, theirs)),
+            *(_share_text(some.get(i)) for some in (shares, errors, theirs)),
         ]
         for i in sorted({*shares, *theirs})
     ]

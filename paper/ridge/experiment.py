@@ -47,7 +47,10 @@ def run_steps(
     to the number of entries in its row. All C schedules see the same rows, so each entry is read once.
 
     Args:
-        starts, columns, values, labels: Fields of :class:`SparseRows`.
+        starts: Start of each row in ``columns`` and ``values``, followed by their length.
+        columns: Column of each entry.
+        values: Value of each entry.
+        labels: Label y of each row.
         order: Row number of each step.
         rates: Learning rate of each step and schedule, shape (steps, C).
         decay: Coefficient α of the L2 term.

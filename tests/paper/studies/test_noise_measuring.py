@@ -99,7 +99,7 @@ def test_octaves_without_signal_or_below_the_weight_decay_do_not_count():
     octaves = noise().octaves
     weak = noise(octaves=dataclasses.replace(octaves, error=np.array([1.0, 0.1, 0.2])))
     assert resolved(weak).tolist() == [False, True, True]
-    assert resolved(noise(weight_decay=0.1)).tolist() == [False, True, True]
+    assert resolved(noise(octaves=dataclasses.replace(octaves, weight_decay=0.1))).tolist() == [False, True, True]
     assert spread(noise()) == 2.0
     assert math.isnan(spread(weak))
 
