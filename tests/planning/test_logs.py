@@ -5,7 +5,17 @@ from tests.reference.forecast import logged, three_runs, two_peaks
 
 import eigencurve as ec
 from eigencurve.forecast import fit_runs
-from eigencurve.planning.logs import USUAL, LogSettings, choose, forecast_usual, plan_from_logs, read_runs
+from eigencurve.forecast.forecast import RunEnd
+from eigencurve.planning.logs import (
+    SHAPES,
+    USUAL,
+    LogSettings,
+    choose,
+    choose_rate,
+    forecast_usual,
+    plan_from_logs,
+    read_runs,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +23,8 @@ def plan():
     return plan_from_logs(three_runs(), 2000, optimizer="adamw")
 
 
-def test_the_choice_cannot_be_told_from_the_best(plan):
-    assert plan[plan.name].loss <= plan.table.best.loss * 1.001
+def test_the_choice_is_the_reference_of_the_table(plan):
+    assert plan.name in SHAPES
     assert plan[plan.name].excess == plan[plan.name].excess_high == 0
     assert plan.schedule.total_steps == 2000
 
@@ -35,17 +45,38 @@ def test_it_says_what_it_is_based_on(plan):
 
 
 @pytest.mark.parametrize(
-    ("losses", "expected"),
+    ("excess", "low", "expected"),
     [
-        ({"optimum": 2.0, "cosine_0": 2.001, "wsd_20": 2.0005}, "cosine_0"),
-        ({"optimum": 2.0, "cosine_0": 2.01, "wsd_20": 2.001}, "wsd_20"),
-        ({"optimum": 2.0, "cosine_0": 2.01, "constant": 2.0}, "optimum"),
-        ({"optimum": -2.0, "cosine_0": -1.999}, "cosine_0"),
+        (0.0, 0.0, "linear_0"),  # nothing is forecast to be better
+        (0.004, -0.001, "linear_0"),  # not clear
+        (0.004, 0.001, "wsd_20"),  # outside the interval
+        (0.006, -0.01, "wsd_20"),  # above 0.5 % of the loss
     ],
 )
-def test_the_rule_prefers_the_simplest_of_nearly_equal_schedules(losses, expected):
-    rows = (ec.ComparisonRow(name, ec.linear(9, 0.1), loss=loss) for name, loss in losses.items())
-    assert choose(ec.ComparisonTable(tuple(rows), "optimum")) == expected
+def test_another_shape_must_be_clearly_better_than_linear(excess, low, expected):
+    linear = ec.ComparisonRow("linear_0", ec.linear(9, 0.1), excess=excess, excess_low=low, excess_high=0.1)
+    other = ec.ComparisonRow("wsd_20", ec.wsd(9, 0.1, 2), excess=0.0)
+    rows = (other, linear) if excess else (linear, other)
+    assert choose(ec.ComparisonTable(rows, rows[0].name)) == expected
+
+
+def test_shapes_that_do_not_decay_to_zero_are_shown_and_not_chosen(plan):
+    assert {"constant", "cosine_10", "optimum"} <= {row.name for row in plan.table.rows}
+    assert not {"constant", "cosine_10", "optimum"} & set(SHAPES)
+
+
+@pytest.mark.parametrize(
+    ("ends", "total_steps", "expected"),
+    [
+        ([(0.1, 1000, 2.0), (0.2, 1000, 1.9)], 1000, (0.2, 0.2)),
+        ([(0.1, 1000, 2.0), (0.2, 1000, 1.9)], 2000, (0.2, 0.2 / 2**0.5)),
+        ([(0.1, 1000, 2.0), (0.2, 1000, 1.9)], 500, (0.2, 0.2)),  # not raised for a shorter run
+        ([(0.1, 1000, 1.9), (0.2, 1000, 2.0)], 10**6, (0.1, 0.05)),  # at most half the lowest logged rate
+        ([(0.1, 1000, 2.0), (0.2, 100, 1.0)], 1000, (0.1, 0.1)),  # a much shorter run is no comparison
+    ],
+)
+def test_the_rate_is_that_of_the_run_that_ended_lowest_and_falls_with_the_length(ends, total_steps, expected):
+    assert choose_rate([RunEnd(*end) for end in ends], total_steps) == pytest.approx(expected)
 
 
 def test_a_constant_run_gives_a_warning_and_the_run_to_add():
@@ -62,12 +93,16 @@ def test_another_peak_rate_is_marked():
         plan_from_logs(three_runs(), 2000, lr=0.01, max_lr=0.02)
 
 
-@pytest.mark.parametrize(("floor", "best"), [(1.5, 0.005), (3.0, 0.01)])
-def test_it_chooses_among_the_logged_peak_rates(floor, best):
+@pytest.mark.parametrize(("floor", "best", "edge"), [(1.5, 0.005, "lowest"), (3.0, 0.01, "highest")])
+def test_it_takes_the_logged_peak_rate_that_ended_lowest(floor, best, edge):
     low = [logged(schedule, floor=floor) for schedule in (ec.constant(2000, 0.005), ec.linear(2000, 0.005))]
     plan = plan_from_logs([*low, *two_peaks()[0.01]], 2000)
     assert plan.lr == plan.schedule.values().max() == pytest.approx(best)
-    assert f"Use a peak rate of {best:g}; of the logged rates it has the lowest forecast" in plan.verdict
+    assert f"the run at {best:g} ended lowest" in plan.verdict
+    assert any(f"best logged rate is the {edge} one" in sentence for sentence in plan.warnings)
+    longer = plan_from_logs([*low, *two_peaks()[0.01]], 4000)
+    assert longer.lr == pytest.approx(best / 2**0.5)
+    assert longer.schedule.values().max() == pytest.approx(longer.lr)
 
 
 def test_the_published_gpt_runs_should_hold_and_decay_late(data_path):

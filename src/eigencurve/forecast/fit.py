@@ -16,7 +16,7 @@ from eigencurve._process import on_one_blas_thread
 from eigencurve.forecast.coverage import by_peak, logged_range
 from eigencurve.forecast.curve import OUTLIER, Curve, curve_of, own_rows, without_spikes
 from eigencurve.forecast.fitted import EnsembleMember, FittedRuns
-from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.forecast import Forecast, RunEnd
 from eigencurve.forecast.model import Law, law_for
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.forecast.screening import require_distinct, require_same_loss, require_sound
@@ -30,6 +30,8 @@ PASSES = 3
 MAX_EVALUATIONS = 300
 # The error of the model is at least this fraction of the fall of the losses.
 SMALLEST_MISFIT = 0.001
+# A run ends at the mean loss of this last share of its steps.
+LAST = 0.02
 
 
 @on_one_blas_thread
@@ -70,7 +72,12 @@ def fit_runs(runs: LoggedRun | Sequence[LoggedRun], gammas: Sequence[float] = GA
     enough = [group for group in groups if logged_range(group, whole.reference).has_contrast]
     at_one_peak = [_fit(group, exponents) for group in enough] if len(groups) > 1 else []
     metric = ", ".join(dict.fromkeys(run.metric for run in chosen if run.metric))
-    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak), metric)
+    return Forecast(whole, tuple(run.name for run in chosen), tuple(at_one_peak), metric, tuple(map(_end, chosen)))
+
+
+def _end(run: LoggedRun) -> RunEnd:
+    last = int(run.steps[-1])
+    return RunEnd(run.peak_lr, last, float(run.losses[run.steps > (1 - LAST) * last].mean()))
 
 
 def _fit(runs: Sequence[LoggedRun], gammas: Sequence[float]) -> FittedRuns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +53,14 @@ class Prediction:
         return f"Prediction({loss:.4f} in [{low:.4f}, {high:.4f}] at step {self.steps[-1]:,}{note})"
 
 
+class RunEnd(NamedTuple):
+    """Where a logged run ended: its peak rate, its number of steps, and the mean of its last losses."""
+
+    peak_lr: float
+    num_steps: int
+    loss: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """The noisy quadratic fitted to logged runs; made by :func:`~eigencurve.forecast.fit_runs`.
@@ -62,12 +70,14 @@ class Forecast:
         names: Names of the runs.
         at_one_peak: Fits to the runs at one peak rate each, if the runs have several rates and enough runs at them.
         metric: Name of the fitted loss, such as ``"val_loss"``; empty if unknown.
+        ends: Where each run ended; empty for a forecast that was saved before they were kept.
     """
 
     fitted: FittedRuns
     names: tuple[str, ...]
     at_one_peak: tuple[FittedRuns, ...] = ()
     metric: str = ""
+    ends: tuple[RunEnd, ...] = ()
 
     def fit_for(self, peak: float) -> FittedRuns:
         """The fit that forecasts schedules with this peak rate: to the runs at the same rate alone, or to all runs."""
@@ -141,13 +151,16 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         """The forecast as a dict of plain values, for JSON."""
         alone = [fit.to_dict() for fit in self.at_one_peak]
-        return {**self.fitted.to_dict(), "names": list(self.names), "at_one_peak": alone, "metric": self.metric}
+        ends = [end._asdict() for end in self.ends]
+        own = {"names": list(self.names), "at_one_peak": alone, "metric": self.metric, "ends": ends}
+        return {**self.fitted.to_dict(), **own}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Forecast:
         """The inverse of :meth:`to_dict`."""
         alone = tuple(FittedRuns.from_dict(fit) for fit in entry.get("at_one_peak", ()))
-        return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone, entry.get("metric", ""))
+        ends = tuple(RunEnd(**end) for end in entry.get("ends", ()))
+        return cls(FittedRuns.from_dict(entry), tuple(entry["names"]), alone, entry.get("metric", ""), ends)
 
     def _forecast(self, schedule: Schedule, marks: IntArray | None = None) -> ScheduleForecast:
         fit = self.fit_for(float(schedule.values().max())) if self.at_one_peak else self.fitted

@@ -48,7 +48,7 @@ BASELINES = {
         Baseline("cosine_0", "cosine to 0", lambda steps, lr, _: cosine(steps, lr)),
         Baseline("cosine_10", "cosine to 10 %", lambda steps, lr, _: cosine(steps, lr, 0.1 * lr)),
         Baseline("linear_0", "linear to 0", lambda steps, lr, _: linear(steps, lr)),
-        *map(_wsd, (10, 20, 40, 60, 90)),
+        *map(_wsd, (10, 20, 40, 60, 80, 90)),
         Baseline("elastic_step", "elastic step", lambda steps, lr, _: elastic_step(steps, lr)),
         Baseline("step_decay", "step decay", lambda steps, lr, _: step_decay(steps, lr)),
         Baseline("exponential", "exponential", lambda steps, lr, _: exponential(steps, lr, lr / 1000)),

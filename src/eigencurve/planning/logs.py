@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from eigencurve import _check
 from eigencurve._check import ArgumentWarning, quoted, spelled
 from eigencurve.forecast.advice import NextRun
 from eigencurve.forecast.best import BestSchedule
-from eigencurve.forecast.coverage import coverage_of
+from eigencurve.forecast.coverage import SAME, coverage_of
 from eigencurve.forecast.fit import fit_runs
-from eigencurve.forecast.forecast import Forecast
+from eigencurve.forecast.forecast import Forecast, RunEnd
 from eigencurve.forecast.logs import load_run
 from eigencurve.forecast.runs import LoggedRun
 from eigencurve.planning.baselines import OPTIMUM, labelled, shape_in_words, usual_schedules
@@ -27,18 +27,28 @@ from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.units import Steps
 
-# Schedules that are simple to explain and to set, in the order of preference among equals.
-SIMPLE = ("cosine_0", "linear_0", "wsd_20", "wsd_40", "cosine_10", "elastic_step")
+# The shapes among which the forecast chooses. On real trainings, a run that never decays, and the optimum of the fitted
+# model, end higher than forecast (benchmarks/decisions).
+SHAPES = ("linear_0", "cosine_0", "elastic_step", "wsd_20", "wsd_40", "wsd_60", "wsd_80")
+# The shape that is best without a forecast, and that a forecast has to beat.
+DEFAULT = "linear_0"
 # The usual schedules of a forecast.
 USUAL = ("constant", "cosine_0", "cosine_10", "linear_0", "wsd_10", "wsd_20", "wsd_40")
-# A simple schedule is kept if it is forecast to be within this fraction of the best one.
-CLOSE = 0.001
+# A gain counts if it is outside its 80 % interval, or above this fraction of the loss.
+CLEAR = 0.005
+# The best peak rate falls with the length of the run, η ∝ T^-½; measured from T/2 to T steps (benchmarks/decisions).
+DRIFT = 0.5
+# A recommended rate is at most this factor below the lowest logged one.
+MOST_BELOW = 2.0
+# Runs at least this fraction as long as the longest are compared with each other.
+AS_LONG = 0.9
 # A further run is advised if it would shrink the intervals to less than this fraction.
 WORTH_A_RUN = 0.7
 FORECAST_OPTIMUM = "forecast optimum"
 RULE = Evidence(
     "forecast",
-    "The simplest schedule whose forecast loss is within 0.1 % of the least, by a noisy quadratic fitted to the logs.",
+    "A linear decay to zero, unless the noisy quadratic fitted to the logs forecasts clearly less for another usual "
+    "shape: outside the 80 % interval of the difference, or by more than 0.5 % of the loss.",
 )
 
 Log = LoggedRun | str | os.PathLike[str]
@@ -99,13 +109,13 @@ def plan_from_logs(
     weight_decay: float | None = None,
     batch_size: int | None = None,
 ) -> Plan:
-    """The schedule with the lowest forecast loss, or a simple one that cannot be told from it.
+    """A linear decay to zero, or another usual shape if the logs make clear that it ends lower.
 
     Args:
         logs: Logged runs of one network, or paths of logs, or the forecast that was fitted to them.
         total_steps: Number of steps T, including the warmup.
         optimizer: ``"sgd"``, ``"adam"`` or ``"adamw"``, for the generated code; by default the code uses yours.
-        lr: Peak rate. By default the logged one with the lowest forecast loss.
+        lr: Peak rate. By default the logged rate of the run that ended lowest, lower for a longer run.
         max_lr: Peak rate of all schedules, in place of ``lr``.
         warmup_steps: Length of the warmup. By default that of the logs.
         momentum: Momentum of SGD, or β₁ of Adam, for the generated code.
@@ -180,16 +190,43 @@ def forecast_usual(
 
 
 def choose(table: ComparisonTable) -> str:
-    """The rule: the first of the simple schedules that is nearly as good as the best one, else the optimum.
+    """The rule: the default shape, unless the forecast of another one is clearly lower.
 
-    >>> from eigencurve import cosine, linear
-    >>> rows = (ComparisonRow("linear_0", linear(9, 0.1), loss=2.0), ComparisonRow("cosine_0", cosine(9, 0.1), 2.001))
-    >>> choose(ComparisonTable(rows, "linear_0"))
-    'cosine_0'
+    Args:
+        table: Forecasts of ``SHAPES``, relative to the lowest of them.
+
+    >>> from eigencurve import linear, wsd
+    >>> rows = [ComparisonRow("wsd_20", wsd(9, 0.1, 2), loss=2.0, excess=0.0, excess_low=0.0, excess_high=0.0)]
+    >>> rows += [ComparisonRow("linear_0", linear(9, 0.1), 2.004, excess=0.002, excess_low=-0.001, excess_high=0.005)]
+    >>> choose(ComparisonTable(tuple(rows), "wsd_20"))
+    'linear_0'
     """
-    losses = {row.name: row.loss for row in table.rows if row.loss is not None}
-    least = min(losses.values())
-    return next((name for name in SIMPLE if name in losses and losses[name] - least <= CLOSE * abs(least)), OPTIMUM)
+    default = table[DEFAULT]
+    gain, surest = default.excess or 0.0, default.excess_low or 0.0
+    return table.reference if gain > 0 and (surest > 0 or gain > CLEAR) else DEFAULT
+
+
+def choose_rate(ends: Sequence[RunEnd], total_steps: int) -> tuple[float, float]:
+    r"""The rule for the peak rate: that of the logged run that ended lowest, lowered for a longer run.
+
+    .. math:: \eta = \eta_\text{logged} \, (T_\text{logged} / T)^{1/2}
+
+    A rate is not raised for a shorter run, and not lowered to less than half the lowest logged one.
+
+    Args:
+        ends: Where the logged runs ended. Only those about as long as the longest one count.
+        total_steps: Number of steps T of the planned run.
+
+    Returns:
+        The logged rate and the recommended one.
+
+    >>> choose_rate([RunEnd(0.1, 1000, 2.0), RunEnd(0.4, 1000, 1.9)], 4000)
+    (0.4, 0.2)
+    """
+    longest = max(end.num_steps for end in ends)
+    best = min((end for end in ends if end.num_steps >= AS_LONG * longest), key=lambda end: end.loss)
+    scale = min(1.0, (best.num_steps / total_steps) ** DRIFT)
+    return best.peak_lr, max(best.peak_lr * scale, min(end.peak_lr for end in ends) / MOST_BELOW)
 
 
 def _runs(logs: Log | Sequence[Log]) -> list[LoggedRun]:
@@ -199,18 +236,17 @@ def _runs(logs: Log | Sequence[Log]) -> list[LoggedRun]:
 
 def _plan(forecast: Forecast, total_steps: int, training: Training, lr: float | None, warmup_steps: int | None) -> Plan:
     logged = forecast.fitted.logged
-    peaks = _logged_peaks(forecast) if lr is None else [lr]
-    optima = {peak: forecast.best_schedule(total_steps, peak, warmup_steps) for peak in peaks}
-    peak = min(optima, key=lambda rate: optima[rate].loss)
-    best = optima[peak]
+    near, peak = _peak_rate(forecast, total_steps) if lr is None else (lr, lr)
+    reason = _reason(forecast, near, peak) if lr is None else "you asked for it"
+    # The fit to the runs at the nearest logged rate alone; one fit to several rates is less accurate.
+    forecast = replace(forecast, fitted=forecast.fit_for(near), at_one_peak=())
+    best = forecast.best_schedule(total_steps, peak, warmup_steps)
     rise = best.schedule.num_steps if isinstance(best.schedule, Warmup) else 0
-    usual = usual_schedules((*USUAL, "elastic_step"), total_steps, peak, rise, run_steps=total_steps)
-    schedules = {**usual, OPTIMUM: best.schedule}
-    name = choose(forecast.compare(schedules))
-    table = labelled(forecast.compare(schedules, reference=name), FORECAST_OPTIMUM)
-    limit = "the runs were logged at these rates, and others are uncertain"
-    if len(peaks) > 1:
-        limit = "of the logged rates it has the lowest forecast, and others are uncertain"
+    shapes = usual_schedules(SHAPES, total_steps, peak, rise, run_steps=total_steps)
+    name = choose(forecast.compare(shapes))
+    others = usual_schedules(USUAL, total_steps, peak, rise, run_steps=total_steps)
+    table = labelled(forecast.compare({**shapes, **others, OPTIMUM: best.schedule}, reference=name), FORECAST_OPTIMUM)
+    chosen = table[name]
     inputs = (
         PlanInput("steps", f"{total_steps:,}", "given"),
         PlanInput("curvature, noise and start", _fitted_to(forecast), "fitted"),
@@ -219,18 +255,18 @@ def _plan(forecast: Forecast, total_steps: int, training: Training, lr: float | 
         *training.inputs(),
     )
     return Plan(
-        verdict=_verdict(table, f"Use a peak rate of {peak:g}; {limit}.", best),
+        verdict=_verdict(table, f"Use a peak rate of {peak:.3g}: {reason}.", best.lower_bound),
         name=name,
-        label=table[name].label,
-        schedule=table[name].schedule,
+        label=chosen.label,
+        schedule=chosen.schedule,
         lr=peak,
         lr_range=(logged.lowest_peak, logged.highest_peak),
-        lr_limit=limit,
+        lr_limit=reason,
         table=table,
         inputs=inputs,
         evidence=RULE,
-        gap=best.gap / best.loss,
-        warnings=_warnings(forecast, table[name], total_steps),
+        gap=((chosen.loss or 0.0) - best.lower_bound) / abs(chosen.loss or 1.0),
+        warnings=(*_warnings(forecast, chosen, total_steps), *_edge_warnings(forecast.ends, near)),
         training=training,
     )
 
@@ -241,9 +277,32 @@ def _fitted_to(forecast: Forecast) -> str:
     return f"{count} logged run{'s' if count != 1 else ''}" + (f" ({forecast.metric})" if forecast.metric else "")
 
 
-def _logged_peaks(forecast: Forecast) -> list[float]:
-    """The logged peak rates at which a forecast rests on their own runs, and the highest one."""
-    return sorted({fit.logged.highest_peak for fit in (*forecast.at_one_peak, forecast.fitted)})
+def _peak_rate(forecast: Forecast, total_steps: int) -> tuple[float, float]:
+    """The best logged rate, and the recommended one; the same if the runs do not tell how rates compare."""
+    logged = forecast.fitted.logged
+    if not forecast.ends or logged.highest_peak <= SAME * logged.lowest_peak:
+        return logged.highest_peak, logged.highest_peak
+    return choose_rate(forecast.ends, total_steps)
+
+
+def _reason(forecast: Forecast, near: float, peak: float) -> str:
+    """What the recommended rate rests on, as a clause."""
+    logged = forecast.fitted.logged
+    if logged.highest_peak <= SAME * logged.lowest_peak:
+        return "it is the only logged rate, so whether another is better is unknown"
+    lowest = f"the run at {near:.3g} ended lowest"
+    if peak == near:
+        return lowest
+    return f"{lowest}, and the best rate falls with the length of the run, about as 1/√T"
+
+
+def _edge_warnings(ends: Sequence[RunEnd], near: float) -> tuple[str, ...]:
+    """A sentence if the best of several logged rates is the lowest or the highest of them."""
+    lowest, highest = (pick((end.peak_lr for end in ends), default=near) for pick in (min, max))
+    if lowest < highest and near in (lowest, highest):
+        edge, beyond = ("lowest", near / 2) if near == lowest else ("highest", 2 * near)
+        return (f"The best logged rate is the {edge} one: log a run at {beyond:.3g} too.",)
+    return ()
 
 
 def _warnings(forecast: Forecast, chosen: ComparisonRow, total_steps: int) -> tuple[str, ...]:
@@ -254,18 +313,19 @@ def _warnings(forecast: Forecast, chosen: ComparisonRow, total_steps: int) -> tu
     return (*forecast.warnings, *extrapolated, *((advice,) if extra.narrower < WORTH_A_RUN else ()))
 
 
-def _verdict(table: ComparisonTable, rate: str, best: BestSchedule) -> str:
+def _verdict(table: ComparisonTable, rate: str, lower_bound: float) -> str:
     chosen, cosine = table[table.reference], table["cosine_0"]
-    expected = f"{chosen.loss:.3f} (80 % interval {chosen.low:.3f} to {chosen.high:.3f})"
-    loss, lowest, other = (row.loss or 0.0 for row in (chosen, table.best, cosine))
-    if chosen is cosine:
-        first = f"Keep the cosine: its forecast loss is {expected}, and no schedule is forecast to be more than "
-        first += f"{100 * (loss - lowest) / abs(loss):.1f} % better."
-    else:
-        name = f"{'the ' if chosen.name == OPTIMUM else ''}{chosen.label}"
-        first = f"Use {name}: {shape_in_words(chosen.schedule)}. Its forecast loss is {expected}, {other - loss:.3f} "
-        first += f"below a cosine to zero ({100 * (other - loss) / abs(other):.1f} %)."
-    return f"{first} {rate} No schedule with this peak rate is more than {best.gap:.3f} better in the fitted model."
+    loss, other = chosen.loss or 0.0, cosine.loss or 0.0
+    first = (
+        f"Use {chosen.label}: {shape_in_words(chosen.schedule)}. Its forecast loss is {chosen.loss:.3f} (80 % interval "
+    )
+    first += f"{chosen.low:.3f} to {chosen.high:.3f})"
+    if chosen is not cosine:
+        side = "below" if other >= loss else "above"
+        first += f", {abs(other - loss):.3f} {side} a cosine to zero ({100 * abs(other - loss) / abs(other):.1f} %)"
+    unclear = " No other usual shape is forecast to end clearly lower." if chosen.name == DEFAULT else ""
+    bound = f"No schedule with this peak rate is more than {loss - lower_bound:.3f} better in the fitted model."
+    return f"{first}.{unclear} {rate} {bound}"
 
 
 def _distinct(runs: Sequence[LoggedRun]) -> tuple[LoggedRun, ...]:
