@@ -31,7 +31,7 @@ from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.arrays import Array
 from paper.data.folder import RESNET_CIFAR10, published_spectrum
 from paper.engine.request import Request
-from paper.models.trained import resnet20_problem
+from paper.models.resnet import resnet20_problem
 from paper.page import ResultsPage, made_by_line, markdown_table
 
 SEED = 0

@@ -37,7 +37,7 @@ from eigencurve.hessian.memory import plan_memory
 from eigencurve.hessian.settings import seed_of
 from eigencurve.spectrum.quadrature import gauss_quadrature
 from paper.models.registry import build
-from paper.models.trained import resnet20_problem
+from paper.models.resnet import resnet20_problem
 
 WEIGHT_DECAY, TOTAL_STEPS, TOLERANCE = 5e-4, 39_100, 0.1
 # Our schedules are compared at these numbers of products. Two probes have 2,000 steps; the first 1,000 of one are the

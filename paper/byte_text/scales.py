@@ -57,10 +57,6 @@ def shapes(part: str, spectrum: str) -> dict[str, dict[str, Any]]:
     """The settings of each schedule of a part, besides the peak rate; a last rate is given as a share of the peak.
 
     A schedule that is added here adds its own runs; those in the store stay valid.
-
-    Args:
-        part: ``"first"``, ``"rest"`` or ``"again"``.
-        spectrum: Name of the preconditioned spectrum.
     """
     shares = (0.1, 0.2, 0.4)
     if part == FIRST:

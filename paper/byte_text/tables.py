@@ -25,7 +25,7 @@ from paper.byte_text.scales import (
 )
 from paper.data.folder import require_folder
 from paper.data.ptb import ByteText, load_byte_text
-from paper.engine.protocol import Settings, execute, in_turn, trials_of
+from paper.engine.protocol import Settings, execute, in_turn, stored_outcomes, trials_of
 from paper.engine.request import Request
 from paper.engine.winners import mean_curve
 from paper.images.spectra import spectrum_name, spectrum_of
@@ -76,11 +76,9 @@ class ByteSetup:
     def _row(self, part: str, schedule: str, grid: Sequence[Settings]) -> ByteRow:
         rates = {}
         for settings in grid:
-            runs = [Run(settings, seed) for seed in self.seeds]
-            stored = self.request.store.outcomes(self.experiment({}).name, runs)
-            outcomes = {seed: one for seed, one in zip(self.seeds, stored, strict=True) if one is not None}
+            outcomes = stored_outcomes(self.experiment({}), settings, self.seeds, self.request.store)
             trials = {metric: trials_of(settings, outcomes, metric) for metric in METRICS}
-            rates[settings["lr"]] = RateTrials(trials, outcomes, len(runs) - len(outcomes))
+            rates[settings["lr"]] = RateTrials(trials, outcomes, len(self.seeds) - len(outcomes))
         return ByteRow(part, schedule, rates)
 
     def _execute(self, runs: Sequence[Run], spectra: Mapping[str, Spectrum]) -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from paper import checks
 from paper.data.ptb import ByteText, text_windows, windows_at
 from paper.models.transformer import next_byte_loss
-from paper.training.task import Batch, Part, Total
+from paper.training.task import Batch, Part, Task, Total
 
 ROWS_AT_ONCE = 32
 
@@ -28,14 +28,10 @@ class ByteTask:
         text: Texts to train and measure on.
         batch_size: Number of windows per step.
         context: Number of bytes per window.
-        steps_per_epoch: Number of steps between two measurements; windows are drawn at random, so nothing else
-            distinguishes an epoch.
+        steps_per_epoch: Number of steps between two measurements; nothing else distinguishes an epoch.
         num_valid: Number of windows to measure on after each epoch.
         seed: Seed of the windows.
         device: Device for the batches.
-
-    Attributes:
-        num_losses: Number of steps so far.
     """
 
     def __init__(
@@ -48,7 +44,7 @@ class ByteTask:
         # Reading a loss would make a GPU wait, so losses stay on its device. They share a buffer, because a tensor per
         # step would split the memory that steps free: the process would grow by the size of the logits at every step.
         self._losses = torch.zeros(0, device=self.device)
-        self.num_losses = 0
+        self.num_losses = 0  # number of steps so far
         inputs, following = text_windows(text.test, context)
         places = np.linspace(0, len(inputs) - 1, min(num_valid, len(inputs))).round().astype(int)
         others = np.setdiff1d(np.arange(len(inputs)), places)
@@ -104,7 +100,7 @@ class ByteTask:
         return total
 
 
-class EpochTask:
+class EpochTask(Task):
     """Train on windows of one text; measure the loss on another.
 
     An epoch shows every whole window once, in a random order. The first window of an epoch begins at a random byte, so
@@ -125,10 +121,14 @@ class EpochTask:
         self.text, self.test, self.context, self.batch_size, self.seed = train, test, context, batch_size, seed
         self.num_windows = (len(train) - 1) // context - 1
         self.num_test = num_test
-        self.steps_per_epoch = self.num_windows // batch_size
         if self.steps_per_epoch < 1:
             need = f"at least {(batch_size + 1) * context + 1} bytes, for one batch of windows"
             checks.refuse("EpochTask", "train", need, len(train))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of whole batches."""
+        return self.num_windows // self.batch_size
 
     def batches(self, epoch: int, first: int, part: Part) -> Iterator[Batch]:
         """The batches of an epoch from number ``first`` on; a process takes every ``part.count``-th window."""
@@ -154,10 +154,3 @@ class EpochTask:
             correct += (logits.argmax(-1) == following).sum().item()
             count += following.numel()
         return {"test_loss": Total(loss, count), "accuracy": Total(correct, count)}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: no state is passed between steps."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Do nothing: there is no state."""

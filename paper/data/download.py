@@ -21,12 +21,6 @@ def fetch(url: str, path: str | os.PathLike[str], digest: str, algorithm: str = 
 
     The file appears at ``path`` only when it is complete and has the given digest.
 
-    Args:
-        url: Address of the file.
-        path: Path to save it at.
-        digest: Expected digest of the content, in hexadecimal.
-        algorithm: Hash algorithm of the digest, as named by hashlib.
-
     Raises:
         ConnectionError: The address did not answer.
         ValueError: The digest is wrong. An existing file is left unchanged.

@@ -23,15 +23,7 @@ def data_folder() -> Path | None:
 
 
 def require_folder(data: Path | None, holding: str) -> Path:
-    """``data`` if given, else the data folder.
-
-    Args:
-        data: Folder that the user named.
-        holding: What the folder must hold, for the error message.
-
-    Raises:
-        ValueError: There is neither.
-    """
+    """``data`` if given, else the data folder; ``holding`` is what it must hold, for the message."""
     folder = data or data_folder()
     if folder is None:
         remedy = f"Pass --data or set {VARIABLE}."

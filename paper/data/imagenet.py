@@ -216,12 +216,9 @@ def _require_moderate(path: Path, width: int, height: int) -> None:
 
 
 def read_batches(
-    images: ImageFolder,
-    batches: Iterable[Tensor],
-    transform: Transform,
-    num_threads: int | None = None,
+    images: ImageFolder, batches: Iterable[Tensor], transform: Transform, num_threads: int | None = None,
     num_ahead: int = 4,
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> Iterator[tuple[Tensor, Tensor]]:  # fmt: skip
     """Images (uint8) and labels of each batch of indices, decoded by threads ahead of time.
 
     Pillow releases Python's global lock while it decodes and scales, so threads are enough.

@@ -95,15 +95,7 @@ def _mixed(words: Words) -> Words:
 def crop_and_flip(images: Tensor, indices: Tensor, seed: int, epoch: int, padding: int = PADDING) -> Tensor:
     """Pad each image with black pixels, crop it to its size at a random position, and flip it at random.
 
-    Args:
-        images: A batch of images, uint8, shape (n, 3, height, width).
-        indices: Index of each image in the training set.
-        seed: Seed of the run.
-        epoch: Epoch, starting at 0.
-        padding: Number of pixels to pad on each side.
-
-    Returns:
-        The augmented images, uint8, in the same shape.
+    The images are uint8 of shape (n, 3, height, width), and ``indices`` are their places in the training set.
     """
     for name, value in (("seed", seed), ("epoch", epoch), ("padding", padding)):
         checks.whole("crop_and_flip", name, value, minimum=0)

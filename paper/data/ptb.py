@@ -92,12 +92,8 @@ def load_ptb(folder: str | os.PathLike[str]) -> Corpus:
 def load_small_ptb(folder: str | os.PathLike[str], least: int, held_out: float = 0.1) -> Corpus:
     """A small corpus for when the training text is missing: train on the *validation* text, report on the test text.
 
-    The last lines of the validation text are held out for validation.
-
-    Args:
-        folder: Folder with ptb.valid.txt and ptb.test.txt.
-        least: Smallest number of occurrences of a word in the vocabulary.
-        held_out: Share of words to hold out, rounded to whole lines.
+    The last lines of the validation text, a share ``held_out`` of its words, are held out for validation. Words that
+    occur fewer than ``least`` times are not in the vocabulary.
     """
     words, test = (read_words(Path(folder) / name) for name in FILES[1:])
     cut = words.index(END, round((1 - held_out) * len(words))) + 1

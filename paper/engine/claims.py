@@ -26,14 +26,7 @@ def ranked(trials: Mapping[str, Trials], minimise: bool) -> list[str]:
 def best_sentence(
     what: str, trials: Mapping[str, Trials], minimise: bool, number: Callable[[Trials], str] = Trials.text
 ) -> str:
-    """The best schedule, and all others within two standard errors of it.
-
-    Args:
-        what: What the trials measure, such as ``"training loss"``.
-        trials: Trials by name of the schedule.
-        minimise: Whether a smaller mean is better.
-        number: Formats mean and deviation.
-    """
+    """The best schedule by what the trials measure, and all others within two standard errors of it."""
     names = ranked(trials, minimise)
     if not names:
         return f"Best {what}: none, every trial diverged."
@@ -44,13 +37,7 @@ def best_sentence(
 
 
 def paper_sentence(trials: Mapping[str, Trials], published: Mapping[str, str], minimise: bool) -> str:
-    """How the paper's best schedule ranks here; empty if fewer than two schedules are in both.
-
-    Args:
-        trials: Trials by name of the schedule.
-        published: Numbers that the paper prints, by name of the schedule; ``"–"`` for none.
-        minimise: Whether a smaller number is better.
-    """
+    """How the best of the paper's ``published`` numbers ranks here; empty if fewer than two schedules are in both."""
     theirs = {name: _number(text) for name, text in published.items() if name in trials and text != "–"}
     if len(theirs) < 2:
         return ""

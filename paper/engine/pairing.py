@@ -81,14 +81,9 @@ def paired_differences(trials: Mapping[str, Trials], reference: str) -> dict[str
 def differences_table(
     differences: Mapping[str, PairedDifference], digits: int, below: str, above: str, resolve: float | None = None
 ) -> str:
-    """Mean difference ± its standard error, the 95 % interval, and each seed.
+    """Mean difference ± its standard error, the 95 % interval, a verdict, and each seed.
 
-    Args:
-        differences: Difference of each schedule.
-        digits: Decimal places.
-        below: The verdict on a schedule that is below the reference.
-        above: The verdict on one above it.
-        resolve: A difference; the last column is the number of seeds that detects it. None leaves the column out.
+    With ``resolve``, the last column is the number of seeds that detects such a difference.
     """
     columns, rows = ["schedule", "difference ± standard error", "95 % interval", "verdict", "by seed"], []
     for name, difference in differences.items():
@@ -133,12 +128,7 @@ def resolved_difference(trials: Iterable[Trials]) -> float | None:
         t_{0.975,\,\nu}\, s \sqrt{2/n}
 
     Three seeds of one pair have two degrees of freedom, so an interval of their own is wide. This one assumes more.
-
-    Args:
-        trials: Trials of each schedule.
-
-    Returns:
-        The difference, or None for fewer than two schedules or common seeds.
+    None for fewer than two schedules or common seeds.
     """
     every = list(trials)
     common = sorted(set.intersection(*(set(one.seeds) for one in every))) if every else []
@@ -155,24 +145,17 @@ def together_sentence(trials: Mapping[str, Trials], reference: str, minimise: bo
     """The difference that all schedules together resolve, and which schedules differ from ``reference`` by more.
 
     Schedules that lack a seed of the reference are left out. Empty if fewer than two schedules are left.
-
-    Args:
-        trials: Trials by name of the schedule.
-        reference: Name of the schedule to compare with.
-        minimise: Whether a smaller mean is better.
-        digits: Decimal places of the difference.
-        unit: Unit of the difference.
     """
-    known = {name: one for name, one in trials.items() if set(one.seeds) == set(trials[reference].seeds)}
-    limit = resolved_difference(known.values())
+    complete = {name: one for name, one in trials.items() if set(one.seeds) == set(trials[reference].seeds)}
+    limit = resolved_difference(complete.values())
     if limit is None:
         return ""
-    middle, sign = known[reference].mean or 0.0, 1 if minimise else -1
-    gains = {name: sign * (middle - (known[name].mean or 0.0)) for name in ranked(known, minimise)}
+    middle, sign = complete[reference].mean or 0.0, 1 if minimise else -1
+    gains = {name: sign * (middle - (complete[name].mean or 0.0)) for name in ranked(complete, minimise)}
     ahead = [name for name, gain in gains.items() if gain > limit]
     behind = [name for name, gain in gains.items() if gain < -limit]
     return (
-        f"If all {len(known)} schedules scatter alike, they resolve differences above {limit:.{digits}f} {unit}"
+        f"If all {len(complete)} schedules scatter alike, they resolve differences above {limit:.{digits}f} {unit}"
         " together (two-way analysis of variance over schedules and seeds, 95 %, without a correction for the number of"
         f" comparisons). By more than that, better than {reference}: {', '.join(ahead) or 'none'}; worse:"
         f" {', '.join(behind) or 'none'}."
@@ -202,8 +185,8 @@ def power_of(num_seeds: int, difference: float, deviation: float) -> float:
     def density(u: float) -> float:
         return float(spread.pdf(u) * (special.ndtr(shift - critical * u) + special.ndtr(-shift - critical * u)))
 
-    found, _ = integrate.quad(density, *spread.ppf([TINY, 1 - TINY]), limit=200)
-    return float(found)
+    power, _ = integrate.quad(density, *spread.ppf([TINY, 1 - TINY]), limit=200)
+    return float(power)
 
 
 def seeds_needed(difference: float, deviation: float) -> int:
@@ -225,7 +208,7 @@ def seeds_needed(difference: float, deviation: float) -> int:
     normal = (quantiles * deviation / difference) ** 2
     if normal > MANY_SEEDS:
         return math.ceil(normal)
-    found = max(FEWEST_SEEDS, math.floor(normal))
-    while power_of(found, difference, deviation) < POWER:
-        found += 1
-    return found
+    count = max(FEWEST_SEEDS, math.floor(normal))
+    while power_of(count, difference, deviation) < POWER:
+        count += 1
+    return count

@@ -115,15 +115,10 @@ def execute(
 
 
 def search(
-    experiment: Experiment,
-    grids: Mapping[str, Sequence[Settings]],
-    selection_seeds: Sequence[int],
-    fresh_seeds: Sequence[int],
-    store: Store,
-    workers: Workers | None = None,
-    progress: bool = False,
+    experiment: Experiment, grids: Mapping[str, Sequence[Settings]], selection_seeds: Sequence[int],
+    fresh_seeds: Sequence[int], store: Store, workers: Workers | None = None, progress: bool = False,
     final: Callable[[Settings], Settings] = dict,
-) -> list[Finding]:
+) -> list[Finding]:  # fmt: skip
     """Choose the best settings of each schedule's grid on the selection seeds, then run them on fresh seeds.
 
     Settings that diverged on any selection seed lose against all that did not. A grid of one setting is not searched.
@@ -169,8 +164,8 @@ class RunError(RuntimeError):
 
 
 def _missing(experiment: Experiment, wanted: Sequence[Run], store: Store) -> list[Run]:
-    found = store.outcomes(experiment.name, wanted)
-    return [run for run, outcome in zip(wanted, found, strict=True) if outcome is None]
+    outcomes = store.outcomes(experiment.name, wanted)
+    return [run for run, outcome in zip(wanted, outcomes, strict=True) if outcome is None]
 
 
 def _run_unclaimed(
@@ -219,9 +214,15 @@ def best_of(experiment: Experiment, grid: Sequence[Settings], seeds: Sequence[in
 
 
 def _trials(experiment: Experiment, settings: Settings, seeds: Sequence[int], store: Store) -> Trials:
-    found = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
-    outcomes = {seed: outcome for seed, outcome in zip(seeds, found, strict=True) if outcome is not None}
-    return trials_of(settings, outcomes, experiment.metric)
+    return trials_of(settings, stored_outcomes(experiment, settings, seeds, store), experiment.metric)
+
+
+def stored_outcomes(
+    experiment: Experiment, settings: Settings, seeds: Sequence[int], store: Store
+) -> dict[int, Outcome]:
+    """The outcomes of some settings that are in the store, by seed."""
+    outcomes = store.outcomes(experiment.name, [Run(settings, seed) for seed in seeds])
+    return {seed: outcome for seed, outcome in zip(seeds, outcomes, strict=True) if outcome is not None}
 
 
 def trials_of(settings: Settings, outcomes: Mapping[int, Outcome], metric: str) -> Trials:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eigencurve.runs import Outcome, Run
-from paper.engine.protocol import Experiment, Settings, Trials, best_of, search, trials_of
+from paper.engine.protocol import Experiment, Settings, Trials, best_of, search, stored_outcomes, trials_of
 from paper.engine.request import Request
 
 Curve = tuple[list[float], list[float]]
@@ -85,17 +85,13 @@ class GridSearch:
                 missing.append(Missing(schedule, num_grid, len(self.fresh_seeds)))
                 continue
             chosen = best_of(self.experiment, grid, self.selection_seeds, self.request.store)
-            outcomes = self._trials(self.final(chosen.settings))
+            settings = self.final(chosen.settings)
+            outcomes = stored_outcomes(self.experiment, settings, self.fresh_seeds, self.request.store)
             if len(outcomes) < len(self.fresh_seeds):
                 missing.append(Missing(schedule, 0, len(self.fresh_seeds) - len(outcomes)))
             if outcomes:
                 winners.append(self._winner(schedule, chosen, outcomes))
         return winners, missing
-
-    def _trials(self, settings: Settings) -> dict[int, Outcome]:
-        """The trials that are in the store, by seed."""
-        found = self.request.store.outcomes(self.experiment.name, [Run(settings, seed) for seed in self.fresh_seeds])
-        return {seed: one for seed, one in zip(self.fresh_seeds, found, strict=True) if one is not None}
 
     def _winner(self, schedule: str, chosen: Trials, outcomes: Mapping[int, Outcome]) -> Winner:
         settings = self.final(chosen.settings)
@@ -107,11 +103,11 @@ class GridSearch:
 
 def mean_curve(outcomes: Sequence[Outcome], name: str, factor: float = 1.0) -> Curve:
     """Times of a curve, and its mean over the runs that did not diverge."""
-    found = [outcome.curves[name] for outcome in outcomes if not outcome.diverged]
-    if not found:
+    curves = [outcome.curves[name] for outcome in outcomes if not outcome.diverged]
+    if not curves:
         return [], []
-    means = np.mean([[number for _, number in curve] for curve in found], axis=0)
-    return [time for time, _ in found[0]], (factor * means).tolist()
+    means = np.mean([[number for _, number in curve] for curve in curves], axis=0)
+    return [time for time, _ in curves[0]], (factor * means).tolist()
 
 
 def settings_text(settings: Settings) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eigencurve import Schedule, linear, warmup, wsd
-from eigencurve.forecast import BestSchedule, Forecast, LoggedRun
+from eigencurve.forecast import BestSchedule, Forecast
 from paper.forecasts.splits import Split
 
 # The part of the steps over which WSD decays.
@@ -51,7 +51,9 @@ def improve(split: Split, forecast: Forecast) -> Improvement:
     best = forecast.best_schedule(total)
     decay = wsd(total, peak, round(DECAY * total), rise)
     straight = warmup(linear(total - rise, peak), rise)
-    cosine, lowest = split.fitted["cosine"], _lowest(split, total)
+    cosine = split.fitted["cosine"]
+    as_long = [run for run in (*split.fitted.values(), *split.held.values()) if run.total_steps == total]
+    lowest = min(as_long, key=lambda run: float(run.losses[-1]))
 
     def against(name: str, schedule: Schedule, measured: float | None = None) -> Rival:
         # One comparison each, so that the excess always refers to the best schedule.
@@ -68,9 +70,3 @@ def improve(split: Split, forecast: Forecast) -> Improvement:
         (against(LINEAR, straight), against(WSD, decay)),
         {"best": best.schedule, "cosine": cosine.schedule, WSD: decay},
     )
-
-
-def _lowest(split: Split, total_steps: int) -> LoggedRun:
-    """The logged run of this length with the lowest last loss."""
-    every = [run for run in (*split.fitted.values(), *split.held.values()) if run.total_steps == total_steps]
-    return min(every, key=lambda run: float(run.losses[-1]))

@@ -18,32 +18,33 @@ GOOD_RANK = 0.8
 
 def coverage(same: Sequence[Outcome], other: Sequence[Outcome]) -> str:
     """How much the intervals contain, at a logged peak rate and at another one."""
-    found, moved = score(runs_of(same)), score(runs_of(other))
-    share = found.ends_inside / found.count
-    reached = all(COVERAGE_AIM[0] <= part <= COVERAGE_AIM[1] for part in (found.points_inside, share))
+    scores, elsewhere = score(runs_of(same)), score(runs_of(other))
+    share = scores.ends_inside / scores.count
+    reached = all(COVERAGE_AIM[0] <= part <= COVERAGE_AIM[1] for part in (scores.points_inside, share))
     aim = "both within" if reached else "not both within"
     return (
-        f"At a logged peak rate, the 80 % intervals contain {percent(found.points_inside)} of the points and"
-        f" {percent(share)} of the last losses ({found.ends_inside} of {found.count}), {aim} the aim of"
+        f"At a logged peak rate, the 80 % intervals contain {percent(scores.points_inside)} of the points and"
+        f" {percent(share)} of the last losses ({scores.ends_inside} of {scores.count}), {aim} the aim of"
         f" {percent(COVERAGE_AIM[0])} to {percent(COVERAGE_AIM[1])}. At another peak rate they contain"
-        f" {percent(moved.points_inside)} of the points and {moved.ends_inside} of {moved.count} last losses."
+        f" {percent(elsewhere.points_inside)} of the points and {elsewhere.ends_inside} of {elsewhere.count} last"
+        " losses."
     )
 
 
 def failures(same: Sequence[Outcome], other: Sequence[Outcome]) -> str:
     """Every failure as an item of a list."""
-    found = [*_missed(same), *_uneven(same), _worst(same), *_disorder(same), *_moved(other)]
-    return "\n".join(f"- {sentence}" for sentence in found)
+    sentences = [*_missed(same), *_uneven(same), _worst(same), *_disorder(same), *_other_rates(other)]
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _missed(outcomes: Sequence[Outcome]) -> list[str]:
     """The aims that were missed."""
     sentences = []
     for outcome in outcomes:
-        name, found = outcome.split.name, score(outcome.runs)
-        for aims, error, what in ((CURVE_AIMS, found.curve_error, "curves"), (FINAL_AIMS, found.final_error, "ends")):
+        name, scores = outcome.split.name, score(outcome.runs)
+        for aims, error, part in ((CURVE_AIMS, scores.curve_error, "curves"), (FINAL_AIMS, scores.final_error, "ends")):
             if name in aims and error > aims[name]:
-                sentences.append(f"{name} misses its aim: {what} {error:.4f} instead of {aims[name]:.4f}.")
+                sentences.append(f"{name} misses its aim: {part} {error:.4f} instead of {aims[name]:.4f}.")
     return sentences
 
 
@@ -51,11 +52,11 @@ def _uneven(outcomes: Sequence[Outcome]) -> list[str]:
     """How far the intervals are from 80 % for each family of models, and for single curves."""
     sentences = []
     for family in dict.fromkeys(outcome.split.family for outcome in outcomes):
-        found = score(runs_of(outcome for outcome in outcomes if outcome.split.family == family))
-        share = found.ends_inside / found.count
+        scores = score(runs_of(outcome for outcome in outcomes if outcome.split.family == family))
+        share = scores.ends_inside / scores.count
         if not COVERAGE_AIM[0] <= share <= COVERAGE_AIM[1]:
             width = "narrow" if share < COVERAGE_AIM[0] else "wide"
-            counts = f"{found.ends_inside} of {found.count} last losses"
+            counts = f"{scores.ends_inside} of {scores.count} last losses"
             sentences.append(f"{family}: the 80 % intervals contain {counts}: too {width}, as far as so few runs tell.")
     runs = runs_of(outcomes)
     lowest = min(one.points_inside for one in runs)
@@ -83,29 +84,29 @@ def _disorder(outcomes: Sequence[Outcome]) -> list[str]:
     """Splits whose order of the last losses is forecast badly."""
     sentences = []
     for outcome in outcomes:
-        found = score(outcome.runs)
-        if found.rank < GOOD_RANK:
+        scores = score(outcome.runs)
+        if scores.rank < GOOD_RANK:
             first = min(outcome.runs, key=lambda one: one.predicted)
             truth = sorted(one.true for one in outcome.runs)
             place = truth.index(first.true) + 1
             close = truth[len(truth) // 2] - truth[0]
             sentences.append(
-                f"{outcome.split.name}: the ranks correlate by only {found.rank:.2f}. The run with the best forecast,"
-                f" {first.name}, is in truth number {place} of {found.count}; the best half of these runs is within"
+                f"{outcome.split.name}: the ranks correlate by only {scores.rank:.2f}. The run with the best forecast,"
+                f" {first.name}, is in truth number {place} of {scores.count}; the best half of these runs is within"
                 f" {close:.4f}, close to the errors of the forecast. Do not choose between schedules this close by it."
             )
     return sentences
 
 
-def _moved(outcomes: Sequence[Outcome]) -> list[str]:
+def _other_rates(outcomes: Sequence[Outcome]) -> list[str]:
     sentences = []
     for outcome in outcomes:
-        found = score(outcome.runs)
+        scores = score(outcome.runs)
         worst = max(outcome.runs, key=lambda one: abs(one.final_error))
         wide = max(one.interval[1] - one.interval[0] for one in outcome.runs)
         sentences.append(
-            f"{outcome.split.name}: the curves are off by {found.curve_error:.4f} on average, the last loss of"
-            f" {worst.name} by {worst.final_error:+.4f}. The intervals contain {percent(found.points_inside)} of the"
+            f"{outcome.split.name}: the curves are off by {scores.curve_error:.4f} on average, the last loss of"
+            f" {worst.name} by {worst.final_error:+.4f}. The intervals contain {percent(scores.points_inside)} of the"
             f" points, so they are too wide (up to {wide:.2f}). Log a run at the peak rate that you ask about."
         )
     return sentences

@@ -1,21 +1,36 @@
-"""The page on forecasts."""
+"""Forecasts of published training runs from the logs of others, and the page about them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from paper.data.curves import published_runs
+from paper.engine.progress import Progress
 from paper.engine.request import Request
-from paper.forecasts.best import Improvement, Rival
+from paper.forecasts.best import Improvement, Rival, improve
 from paper.forecasts.drawings import curves_figure, file_name, shapes_figure
 from paper.forecasts.failures import CURVE_AIMS, FINAL_AIMS, coverage, failures, outside, percent, runs_of
-from paper.forecasts.splits import Outcome, Score, Scored, score
-from paper.forecasts.study import Study, measure
+from paper.forecasts.splits import (
+    Outcome,
+    Score,
+    Scored,
+    fewer_runs,
+    fit_together,
+    fixed_exponent,
+    forecast_split,
+    score,
+    splits_of,
+)
 from paper.page import ResultsPage, markdown_table
 
 # Mean absolute errors that the multi-power law's publication states, arXiv:2503.12811.
 MULTI_POWER_LAW = {"GPT 25M": 0.0038, "GPT 100M": 0.0043}
+# The fixed exponents γ that are compared with the average over γ.
+EXPONENTS = (0.0, 0.2, 0.4, 0.6)
 
 DATA = (
     "Three published families of language models, trained with AdamW. GPT 25M and 100M (arXiv:2503.12811): peak rate"
@@ -45,11 +60,40 @@ SCHEDULES = (
     " peak, so the end of the best schedule is extrapolated there."
 )
 
-
 CELLS = (
     "Each cell: mean absolute error of the last losses, in brackets that of the curves, and how many last losses are"
     " inside the 80 % interval."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What the page reports."""
+
+    outcomes: tuple[Outcome, ...]  # every split with its forecasts
+    fewer: dict[str, dict[tuple[str, ...], Score]]  # scores of fits to fewer runs, by roles, by name of the split
+    exponents: dict[str, dict[float, Score]]  # scores of fits with one γ, by γ, by name of the split
+    improvements: tuple[Improvement, ...]  # the best schedule of every model
+    # Scores of one model fitted to the runs at both peak rates of Llama, by name of the split.
+    together: dict[str, Score]
+
+
+def measure(data: Path | None, progress: bool = False) -> Study:
+    """Fit and forecast every split (about a minute)."""
+    splits = splits_of(published_runs(data))
+    outcomes, fewer, exponents, improvements = [], {}, {}, []
+    with Progress("splits", len(splits), progress) as bar:
+        for done, split in enumerate(splits):
+            bar.show(done)
+            outcomes.append(forecast_split(split))
+            if not split.transfer:
+                fewer[split.name] = fewer_runs(split)
+                exponents[split.name] = {gamma: fixed_exponent(split, gamma) for gamma in EXPONENTS}
+                improvements.append(improve(split, outcomes[-1].forecast))
+        bar.show(len(splits))
+    llama = [split for split in splits if split.family == "Llama" and not split.transfer]
+    together = fit_together(llama) if llama else {}
+    return Study(tuple(outcomes), fewer, exponents, tuple(improvements), together)
 
 
 def make(request: Request) -> ResultsPage:

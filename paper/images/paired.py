@@ -188,13 +188,6 @@ def paired_grids(
     """The settings to try, by schedule: a few rates, and nothing else, so every schedule is searched equally.
 
     Cosine, linear, WSD and Eigencurve end at rate 0. Momentum m multiplies the rates by 1 - m.
-
-    Args:
-        scale: Scale of the experiment.
-        epochs: Budget.
-        spectrum: Name of the spectrum measured at the end of an earlier run.
-        with_published: Whether the published spectrum is available.
-        momentum: Momentum m; above 0, only the schedules in ``WITH_MOMENTUM`` are tried.
     """
     shapes = _shapes(spectrum, beta_for(epochs))
     unwanted = set() if with_published else {FROM_PUBLISHED}

@@ -129,15 +129,7 @@ def final_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def grids(scale: Scale, network: str, epochs: int, spectrum: str, reused: str | None = None) -> dict[str, Grid]:
-    """The settings to try, by schedule.
-
-    Args:
-        scale: Scale of the experiment: the paper's whole grids, or the same number of tries for every schedule.
-        network: Network to train.
-        epochs: Budget.
-        spectrum: Name of the network's own spectrum.
-        reused: Name of another network's spectrum, for a second Eigencurve.
-    """
+    """The settings to try, by schedule; ``reused`` names another network's spectrum, for a second Eigencurve."""
     base = base_settings(scale, network, epochs)
     curve = {"schedule": "eigencurve", "beta": beta_for(epochs)}
     rates = _initial_rates(scale)

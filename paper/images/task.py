@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from paper.data.imagenet import (
     read_batches,
 )
 from paper.data.images import ImageSet, crop_and_flip, normalise
-from paper.training.task import Batch, Part, Total
+from paper.training.task import Batch, Part, Task, Total
 
 CPU = torch.device("cpu")
 Pairs = Iterator[tuple[Tensor, Tensor]]
@@ -86,7 +86,7 @@ class ImageNetImages:
 
 
 @dataclass(frozen=True, eq=False)
-class ImageTask:
+class ImageTask(Task):
     """Classify images: train on some, measure on others."""
 
     train: Images  # training images
@@ -123,13 +123,6 @@ class ImageTask:
             found += _scores(model(self._placed(images)), labels.to(self.device)).cpu()
         names = ("test_loss", "accuracy", "top5")
         return {name: Total(number, len(own)) for name, number in zip(names, found.tolist(), strict=True)}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Empty: no state is passed between steps."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Do nothing: there is no state."""
 
     def _placed(self, images: Tensor) -> Tensor:
         return images.to(self.device, memory_format=self.layout, non_blocking=True)

@@ -27,12 +27,6 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
 def build(name: str, num_classes: int, divisor: int = 1, seed: int = 0) -> nn.Module:
     """The network ``name`` with weights drawn from ``seed``; PyTorch's global random state does not change.
 
-    Args:
-        name: Name of the network, a key of ``MODELS``.
-        num_classes: Number of classes; of different bytes, for the transformer.
-        divisor: Divisor of every width.
-        seed: Seed of the weights.
-
     >>> first, again = (build("resnet20", 10, divisor=4, seed=1) for _ in range(2))
     >>> bool((first.conv1.weight == again.conv1.weight).all())
     True

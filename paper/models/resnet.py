@@ -6,15 +6,21 @@ Parameters have the names that torchvision uses.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from paper.data.folder import data_file
+from paper.data.images import normalise
 from paper.models.making import divided
 
 WIDTHS = (64, 128, 256, 512)
+# The trained ResNet-20 and its images, in the data folder.
+CHECKPOINT, IMAGES = "checkpoints/resnet20_cifar10.npz", "cifar10_lossless_subset.npz"
 
 
 class BasicBlock(nn.Module):
@@ -157,3 +163,24 @@ def load_npz(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Load parameters and buffers by name from an .npz archive of arrays; every name must be present."""
     with np.load(path, allow_pickle=False) as archive:
         model.load_state_dict({name: torch.from_numpy(archive[name]) for name in archive.files})
+
+
+def cifar_batch(data: Path | None, num_images: int | None = None) -> tuple[Tensor, Tensor]:
+    """The first training images, normalised, and their labels; None takes all of them."""
+    with np.load(data_file(IMAGES, data), allow_pickle=False) as archive:
+        images, labels = archive["train_images"][:num_images], archive["train_labels"][:num_images]
+    return normalise(torch.from_numpy(images)), torch.from_numpy(labels).long()
+
+
+def trained_resnet20(data: Path | None) -> nn.Module:
+    """The trained ResNet-20."""
+    model = resnet20()
+    load_npz(model, data_file(CHECKPOINT, data))
+    return model
+
+
+def resnet20_problem(
+    data: Path | None, num_images: int
+) -> tuple[nn.Module, Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    """The trained ResNet-20, its loss and its first training images."""
+    return trained_resnet20(data), F.cross_entropy, cifar_batch(data, num_images)

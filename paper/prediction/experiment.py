@@ -9,7 +9,7 @@ from itertools import groupby
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 from torch import Tensor
 from torch.func import grad, vmap
 
@@ -65,13 +65,13 @@ def _stacked(
     gradient = vmap(vmap(grad(problem.batch_loss), in_dims=(0, None, None)), in_dims=(0, 0, 0))
     weights = start.expand(len(seeds), len(schedules), -1).clone()
     rates = torch.from_numpy(np.stack([schedule.values() for schedule in schedules], axis=1)).to(weights.dtype)
-    found, wanted = [_excess(problem, weights)], set(marks.tolist())
+    losses, wanted = [_excess(problem, weights)], set(marks.tolist())
     for step, examples in enumerate(_examples(problem, seeds, schedules[0].total_steps)):
         slope = gradient(weights, problem.inputs[examples], problem.labels[examples])
         weights -= rates[step][:, None] * (slope + problem.weight_decay * weights)
         if step + 1 in wanted:
-            found.append(_excess(problem, weights))
-    return np.array(found)
+            losses.append(_excess(problem, weights))
+    return np.array(losses)
 
 
 def _examples(problem: Problem, seeds: Sequence[int], total_steps: int) -> Iterator[Tensor]:
@@ -111,7 +111,9 @@ def expected_gaps(problem: RidgeProblem, schedule: Schedule, marks: IntArray, st
         batch_size: Number of rows B per step.
     """
     matrix, labels = problem.rows.dense(), problem.rows.labels
-    products, (first, second), dim = *_products(matrix), matrix.shape[1]
+    dim, columns = matrix.shape[1], csc_array(matrix)
+    first, second = np.triu_indices(dim)
+    products = csr_array(columns[:, first] * columns[:, second])  # of two entries of each row, as sparse as the data
     twice = np.where(first == second, 1.0, 2.0)
     data_hessian = problem.hessian - 2 * problem.alpha * np.eye(dim)
     mean, spread = start.copy(), np.zeros((dim, dim))
@@ -132,22 +134,6 @@ def expected_gaps(problem: RidgeProblem, schedule: Schedule, marks: IntArray, st
         spread = (spread + spread.T) / 2  # rounding errors that are not symmetric would grow
         mean = mean - eta * (slope + 2 * problem.alpha * mean)
     return np.array(gaps)
-
-
-def _products(matrix: Array) -> tuple[csr_array, tuple[IntArray, IntArray]]:
-    """The products of two entries of each row, as sparse as the data, and the two columns of each product."""
-    first, second = np.triu_indices(matrix.shape[1])
-    place = np.zeros((matrix.shape[1],) * 2, dtype=np.int64)
-    place[first, second] = np.arange(len(first))
-    columns, values, starts = [], [], [0]
-    for row in matrix:
-        (used,) = np.nonzero(row)
-        i, j = np.triu_indices(len(used))
-        columns.append(place[used[i], used[j]])
-        values.append(row[used[i]] * row[used[j]])
-        starts.append(starts[-1] + len(i))
-    shape = (len(matrix), len(first))
-    return csr_array((np.concatenate(values), np.concatenate(columns), np.array(starts)), shape=shape), (first, second)
 
 
 @dataclass(frozen=True, eq=False)

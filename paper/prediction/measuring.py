@@ -103,12 +103,6 @@ def from_matrices(problem: Problem, point: DensePoint, start: Tensor, batch_size
     r"""The quadratic at the problem's ``end`` without any measuring error, from dense H, C and Δ.
 
     .. math:: \sigma_j^2 = \frac{u_j^\top C u_j}{B\lambda_j}, \qquad e_j = \lambda_j\,(u_j^\top\Delta)^2
-
-    Args:
-        problem: The problem.
-        point: Its matrices at ``end``.
-        start: Flat weights that runs start from.
-        batch_size: Number of examples B per step; None is that of the problem.
     """
     noise = point.variances / ((batch_size or problem.batch_size) * point.eigenvalues)
     error = point.eigenvalues * (point.vectors.T @ (start - problem.end).numpy()) ** 2

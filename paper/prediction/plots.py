@@ -124,13 +124,7 @@ def prediction_figure(
 def limits_figure(
     factors: Mapping[str, tuple[Array, Array]], progress: Mapping[str, tuple[Array, Array, Array, Array]]
 ) -> Figure:
-    """Draw how far predictions are off against the distance from the minimum.
-
-    Args:
-        factors: Excess loss of the starts and the typical factor between prediction and runs, by name of the problem.
-        progress: Loss of the starts and the least, median and greatest ratio of predicted to measured progress, by
-            name of the way to predict. A panel without data is left out.
-    """
+    """Draw how far predictions are off against the distance from the minimum; a panel without data is left out."""
     drawings = [partial(_draw_factors, factors=factors)] if factors else []
     drawings += [partial(_draw_progress, progress=progress)] if progress else []
     figure = Figure(figsize=(5.3 * len(drawings), 4.4), layout="constrained")

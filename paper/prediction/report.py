@@ -90,7 +90,8 @@ def text(found: Sequence[ProblemFindings], effects: Sequence[NoiseEffect], skipp
     """The body of the page."""
     parts = [INTRODUCTION, *skipped, problems_table(found)]
     parts += ["## Summary", TERMS, summary_table(found), f"![limits]({LIMITS})", LEGEND]
-    parts += [limit_text(one) for one in found if len(one.findings) > 1]
+    several = [one for one in found if len(one.findings) > 1]
+    parts += [_distance_text(one) if one.problem.is_minimum else _earlier_text(one) for one in several]
     for one in found:
         parts += [f"## {_title(one)}", f"![{one.problem.name}]({file_name(one)})"]
         parts += [verdict(one), shown_table(one), tuned_table(one)]
@@ -214,11 +215,6 @@ def effect_table(effects: Sequence[NoiseEffect]) -> str:
         for effect in effects
     ]  # fmt: skip
     return markdown_table(columns, rows)
-
-
-def limit_text(found: ProblemFindings) -> str:
-    """Where the predictions of a problem with several starts work and where they stop working."""
-    return _distance_text(found) if found.problem.is_minimum else _earlier_text(found)
 
 
 def _distance_text(found: ProblemFindings) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eigencurve import Schedule, Spectrum
 from eigencurve.schedules.kinds import schedule_of_kind, usual_settings
-from paper.prediction.network import NetworkSize
+from paper.prediction.problems import NetworkSize
 
 KINDS = ("constant", "cosine", "linear", "wsd", "eigencurve")
 

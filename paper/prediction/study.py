@@ -26,8 +26,7 @@ from paper.prediction.measuring import (
     from_start,
     measure_point,
 )
-from paper.prediction.network import network
-from paper.prediction.problems import Problem, last_layer, logistic, ridge
+from paper.prediction.problems import Problem, last_layer, logistic, network, ridge
 from paper.prediction.scales import Pair, Plan, PredictionScale, pairs_of
 
 # Names of the local quadratics.

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from eigencurve.runs import Run, Store
+from eigencurve.runs import Store
 from paper.data.rows import load_rows
 from paper.engine.claims import best_sentence
-from paper.engine.protocol import Finding, Trials, search
+from paper.engine.protocol import Finding, Trials, search, stored_outcomes
 from paper.engine.request import Request
 from paper.engine.winners import settings_text
 from paper.figures import curves_figure, spectrum_figure
@@ -119,8 +119,8 @@ def _curves(experiment: RidgeExperiment, findings: Findings, store: Store) -> di
     for epochs, found in findings.items():
         panel = panels.setdefault(epochs_text(epochs), {})
         for f in found:
-            outcomes = store.outcomes(experiment.name, [Run(f.fresh.settings, seed) for seed in FRESH_SEEDS])
-            kept = [np.array(o.curve) for o in outcomes if o is not None and not o.diverged]
+            outcomes = stored_outcomes(experiment, f.fresh.settings, FRESH_SEEDS, store).values()
+            kept = [np.array(outcome.curve) for outcome in outcomes if not outcome.diverged]
             if kept:
                 panel[f.schedule] = kept[0][:, 0], np.mean([curve[:, 1] for curve in kept], axis=0)
     return panels

@@ -98,10 +98,9 @@ def check_sampling(
     gaps = {}
     for lr in LARGEST_RATES:
         settings = {**base, "lr": lr}
-        ways = (settings, {**settings, "sampling": "replacement"})
         reshuffled, independent = (
             statistics.fmean(o.metrics["gap"] for o in execute(ridge, [Run(way, s) for s in seeds], store, workers))
-            for way in ways
+            for way in (settings, {**settings, "sampling": "replacement"})
         )
         expected = num_columns * theory.expected_loss(make_schedule(settings, problem))
         gaps[lr] = reshuffled, independent, expected

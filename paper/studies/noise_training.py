@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.optim.swa_utils import update_bn
 
 from eigencurve import Schedule, cosine, warmup
 from paper.byte_text.task import EpochTask
@@ -22,8 +23,7 @@ from paper.data.ptb import read_bytes, windows_at
 from paper.images.experiment import ImageData
 from paper.images.task import ImageTask, best_layout
 from paper.models.registry import build
-from paper.models.resnet import load_npz
-from paper.models.trained import CHECKPOINT, cifar_batch
+from paper.models.resnet import CHECKPOINT, cifar_batch, load_npz
 from paper.models.transformer import CONTEXT, NUM_BYTES, next_byte_loss
 from paper.training.loop import train
 from paper.training.settings import TrainingSettings
@@ -179,13 +179,16 @@ def fresh_model(subject: Subject) -> nn.Module:
 
 
 def state_at(subject: Subject, problem: Problem, files: Mapping[str, Path], moment: str) -> State:
-    """The network at ``moment``; before training, batch norm gets the statistics of a few training batches."""
+    """The network at ``moment``; before training, batch norm gets the statistics of a few training batches.
+
+    A new network has means 0 and variances 1, with which the layers do not normalise in eval mode.
+    """
     model = fresh_model(subject).eval()
     if problem.weights is not None:
         if moment == END:
             load_npz(model, problem.weights)
         else:
-            calibrate(model, [problem.examples(NUM_CALIBRATING * subject.batch_size)[0]])
+            update_bn([problem.examples(NUM_CALIBRATING * subject.batch_size)[0]], model)
         return State(moment, 0 if moment == START else -1, model, None, {})
     assert problem.task is not None
     saved = torch.load(files[moment], map_location="cpu", weights_only=True)
@@ -196,29 +199,8 @@ def state_at(subject: Subject, problem: Problem, files: Mapping[str, Path], mome
     history = json.loads(saved["history"])
     if moment == START:
         batches = islice(problem.task.batches(0, 0, Part()), NUM_CALIBRATING)
-        calibrate(model, [batch.content[0] for batch in batches])
+        update_bn([batch.content[0] for batch in batches], model)
     return State(moment, saved["step"], model, optimizer, {name: pairs[-1][1] for name, pairs in history.items()})
-
-
-def calibrate(model: nn.Module, batches: list[Tensor]) -> None:
-    """Set the statistics of batch norm to their mean over ``batches``.
-
-    A new network has means 0 and variances 1, with which the layers do not normalise in eval mode.
-    """
-    layers = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
-    if not layers:
-        return
-    usual = [layer.momentum for layer in layers]
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None
-        layer.train()
-    with torch.no_grad():
-        for batch in batches:
-            model(batch)
-    for layer, momentum in zip(layers, usual, strict=True):
-        layer.momentum = momentum
-        layer.eval()
 
 
 @dataclass(frozen=True)

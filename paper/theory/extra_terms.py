@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from eigencurve import NoisyQuadratic, Schedule, Spectrum, eigencurve, extra_term, load_spectrum, step_decay
+from eigencurve import NoisyQuadratic, Schedule, eigencurve, extra_term, load_spectrum, step_decay
 from eigencurve.figures.style import COLOURS
 from eigencurve.spectrum import prepare
 from eigencurve.theory.bounds import inverse_time_of, minimax_rate
@@ -127,11 +127,8 @@ def _block(setting: Setting, noise: float, data: Path | None) -> Block:
     cells["best found"] = Cell(found.loss, problem.loss_parts(found.schedule).bias, found.gap or 0.0)
     density_sum = math.fsum(np.loadtxt(path)[:, 1])
     bound = problem.lower_bound(steps, max_lr)
-    return Block(setting, noise, _terms(spectrum, steps), density_sum, bound, minimax_rate(problem, steps), cells)
-
-
-def _terms(spectrum: Spectrum, total_steps: int) -> tuple[float, float, float]:
-    return spectrum.kappa, math.log2(total_steps), extra_term(spectrum)
+    terms = (spectrum.kappa, math.log2(steps), extra_term(spectrum))
+    return Block(setting, noise, terms, density_sum, bound, minimax_rate(problem, steps), cells)
 
 
 def _terms_table(blocks: list[Block]) -> str:

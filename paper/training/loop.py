@@ -54,17 +54,10 @@ class Trained:
 
 
 def train(
-    model: nn.Module,
-    task: Task,
-    settings: TrainingSettings,
-    seed: int = 0,
-    run: str = "",
-    checkpoint: Path | None = None,
-    save_seconds: float = SECONDS_BETWEEN_SAVES,
-    log: Path | None = None,
-    progress: bool = False,
-    snapshots: Mapping[int, Path] | None = None,
-) -> Trained:
+    model: nn.Module, task: Task, settings: TrainingSettings, seed: int = 0, run: str = "",
+    checkpoint: Path | None = None, save_seconds: float = SECONDS_BETWEEN_SAVES, log: Path | None = None,
+    progress: bool = False, snapshots: Mapping[int, Path] | None = None,
+) -> Trained:  # fmt: skip
     """Train ``model`` in place, on its own device.
 
     In a distributed process group each process takes its part of every batch and the gradient is that of the joint

@@ -34,7 +34,10 @@ class Batch:
 
 
 class Task(Protocol):
-    """What a model is trained on. Everything random is a function of the epoch and the task's own seeds."""
+    """What a model is trained on. Everything random is a function of the epoch and the task's own seeds.
+
+    A task without state of its own inherits the last two methods.
+    """
 
     @property
     def steps_per_epoch(self) -> int: ...  # noqa: D102
@@ -48,7 +51,9 @@ class Task(Protocol):
         """The measurements after an epoch, on this process's part of the data."""
 
     def state_dict(self) -> dict[str, Any]:
-        """State that a step passes to the next besides the weights, such as an LSTM's state; often empty."""
+        """State that a step passes to the next besides the weights, such as an LSTM's state; empty here."""
+        return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: ARG002 -- nothing to restore here
         """Continue from a saved state."""
+        return

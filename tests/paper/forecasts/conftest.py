@@ -2,8 +2,8 @@ import pytest
 from tests.paper.forecasts.curves_folder import write_curves
 
 from paper.data.curves import published_runs
+from paper.forecasts.report import measure
 from paper.forecasts.splits import splits_of
-from paper.forecasts.study import measure
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,7 @@ from tests.paper.models.counting import num_parameters
 
 from paper.data.images import normalise
 from paper.models.registry import MODELS
-from paper.models.resnet import load_npz, resnet20
-from paper.models.trained import cifar_batch
+from paper.models.resnet import cifar_batch, load_npz, resnet20
 
 
 def test_the_real_checkpoint_knows_its_images(data_path):

@@ -3,7 +3,6 @@ from dataclasses import replace
 import pytest
 import torch
 from tests.paper.studies.noise_files import IMAGES, TEXT, write_data
-from torch import nn
 
 from paper.studies import noise_training
 from paper.studies.noise_training import (
@@ -14,7 +13,6 @@ from paper.studies.noise_training import (
     SMOKE,
     START,
     TENTH,
-    calibrate,
     noise_scale,
     problem_of,
     schedule_for,
@@ -67,17 +65,6 @@ def test_the_rate_rises_and_decays_to_zero():
     assert f.values().argmax() in (9, 10)
     assert f.values().max() == pytest.approx(0.5)
     assert f(99) < 0.01
-
-
-def test_batch_norm_normalises_after_calibration():
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.BatchNorm2d(2), nn.Dropout(0.5)).eval()
-    x = 5 + 3 * torch.randn(64, 2, 4, 4)
-    calibrate(model, [x[:32], x[32:]])
-    assert not any(module.training for module in model.modules())
-    torch.testing.assert_close(model[0].running_mean, x.mean((0, 2, 3)))
-    assert model[0].momentum == 0.1
-    assert model(x).std().item() == pytest.approx(1.0, abs=0.02)
 
 
 def test_weights_from_a_file_have_a_start_and_an_end():
