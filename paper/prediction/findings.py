@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
+import scipy
 
 from eigencurve.runs import Outcome
 from paper.arrays import Array, IntArray
@@ -69,7 +69,7 @@ def rank_correlation(finding: Finding, model: str, places: Sequence[int] | None 
     predicted, measured = finding.predicted[model][chosen, -1], finding.measured[chosen, -1]
     if len(set(predicted)) < 2 or len(set(measured)) < 2:
         return float("nan")
-    return float(spearmanr(predicted, measured).statistic)
+    return float(scipy.stats.spearmanr(predicted, measured).statistic)
 
 
 def chosen_place(finding: Finding, model: str) -> int:
