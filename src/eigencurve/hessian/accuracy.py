@@ -72,6 +72,9 @@ class Settling:
         self._spectra: dict[bytes, Sharpened] = {}
         self._curves: dict[bytes, Array] = {}
 
+    def __repr__(self) -> str:
+        return f"Settling(weight_decay={self.weight_decay:g}, {self.total_steps:,} steps, dim={self.dim})"
+
     def step_counts(self, num_steps: int) -> list[int]:
         """Step counts up to ``num_steps`` at which schedules are compared."""
         counts = [FIRST_COUNT]
