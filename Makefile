@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help studio install test test-random test-oldest test-newest mutants soak lint types check bench bench-peers demo docs paper \
+.PHONY: help studio install test test-all test-random test-oldest test-newest mutants soak lint types check bench bench-peers demo docs paper \
   pictures tape clean
 .DEFAULT_GOAL := help
 
@@ -22,7 +22,12 @@ install: $(VENV)/.installed ## create .venv with everything that development nee
 # Two test processes with one thread each: with more threads than cores, small matrices are slow.
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OMP_NUM_THREADS := 1
-test: install ## run the tests and doctests, with the same random examples every time
+test: install ## run the tests of the library that take five minutes, with the same random examples every time
+	$(BIN)/python -m pytest --numprocesses 2 -m "not slow" src tests --ignore=tests/paper --ignore=tests/benchmarks
+
+test-all: export OPENBLAS_NUM_THREADS := 1
+test-all: export OMP_NUM_THREADS := 1
+test-all: install ## run all tests: also those of the paper, in browsers, with every framework, and in several processes
 	$(BIN)/python -m pytest --numprocesses 2
 
 test-random: export OPENBLAS_NUM_THREADS := 1
@@ -72,8 +77,8 @@ lint: install ## check lint and formatting with ruff
 types: install ## check types with mypy --strict
 	$(BIN)/mypy --strict src paper
 
-check: lint types ## run everything that CI runs: lint, types, tests
-	$(MAKE) test
+check: lint types ## run everything that CI runs: lint, types, all tests
+	$(MAKE) test-all
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
