@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.decisions import training
 from benchmarks.decisions.models import measure_statistics
 from benchmarks.decisions.shapes import NUM_SEEDS, with_warmup
 from benchmarks.decisions.tasks import TASKS, Task
 from torch.optim import Optimizer
 
 import eigencurve as ec
+from benchmarks.decisions import training
 from eigencurve._files import write_atomically
 
 PATH = Path(__file__).with_name("rivals.json")
