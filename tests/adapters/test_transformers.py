@@ -227,7 +227,7 @@ def test_ignored_labels_are_weighted_correctly_for_any_batches(name):
         )  # the model's own loss passes through float32
         torch.testing.assert_close(own(vector), H @ vector, rtol=1e-3, atol=1e-5)
     with pytest.warns(
-        UserWarning, match="the matrix depends on 'microbatch'. If the loss is a mean over something else"
+        UserWarning, match="the matrix depends on how it is split. If the loss is a mean over something else"
     ):
         rows_only = HessianOperator.from_objective(model, exact_loss(shift), batch, microbatch=4)
     assert (rows_only(vector) - H @ vector).abs().max() > 1e-3  # weighting by rows gives another matrix
