@@ -14,6 +14,9 @@ import pytest
 
 import eigencurve as ec
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).parent.parent
 CORE_NAMES = sorted(set(ec.__all__) - {"torch_schedule", "schedules", "spectrum"})
 

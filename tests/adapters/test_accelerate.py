@@ -9,6 +9,8 @@ from tests.adapters.drivers.accelerate import Loop
 import eigencurve as ec
 from eigencurve.adapters.accelerate import prepare_schedule
 
+pytestmark = pytest.mark.slow
+
 
 def test_preparing_it_again_changes_nothing():
     loop = Loop(ec.linear(4, LR))

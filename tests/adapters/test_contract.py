@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "adapters.md"
 # These runs are short on purpose, and some are extended late.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
 ]

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
+
+
 jax = pytest.importorskip("jax")
 optax = pytest.importorskip("optax")
 import jax.numpy as jnp  # noqa: E402

@@ -14,6 +14,8 @@ from tests.schedules.test_segments import LONG, relative_error
 import eigencurve as ec
 from eigencurve.schedules.segments import breaks
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=BACKENDS)
 def worker(request):

@@ -33,6 +33,7 @@ from eigencurve.hessian import HessianOperator, estimate_spectrum
 ROOT = Path(__file__).parents[2]
 # These runs are short on purpose, and some are extended late.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
 ]

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).parents[2]
 BLOCKED = """
 import sys

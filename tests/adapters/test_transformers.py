@@ -119,6 +119,7 @@ for way in ("optimizers", "callback"):
 """
 # These runs are short on purpose, and some are extended late.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*but the trainer takes:UserWarning"),
     pytest.mark.filterwarnings("ignore:.*the rate jumps:UserWarning"),
 ]

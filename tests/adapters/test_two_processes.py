@@ -19,6 +19,8 @@ import eigencurve as ec
 from eigencurve.adapters.transformers import model_loss
 from eigencurve.hessian import HessianOperator, estimate_spectrum
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):

@@ -7,6 +7,8 @@ from tests.cli.running import invoke
 
 from eigencurve.demo import run
 
+pytestmark = pytest.mark.slow
+
 
 class Result:
     """A finished demo."""

@@ -22,7 +22,7 @@ import torch
 from eigencurve.hessian import HessianOperator, estimate_noise, estimate_spectrum, estimate_start
 
 # Most of these runs are too short to settle.
-pytestmark = pytest.mark.filterwarnings("ignore:load_spectrum.*has not settled")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:load_spectrum.*has not settled")]
 PROBLEM = """
 import os
 import time

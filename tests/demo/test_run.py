@@ -8,6 +8,9 @@ import torch
 import eigencurve as ec
 from eigencurve.demo import run
 
+pytestmark = pytest.mark.slow
+
+
 SMALL = {"EARLIER_STEPS": 40, "TOTAL_STEPS": 30, "NUM_PROBED": 64, "NUM_SAMPLES": 1, "NUM_TUNED": 1, "NUM_RACED": 2,
          "RATES": (0.05, 0.2, 0.8), "SEED": 3}  # fmt: skip
 

@@ -12,6 +12,9 @@ from docs._make.blocks import Block, blocks_of, check_page, differs, updated
 
 from eigencurve.cli.shell import load
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Packages that a page needs besides NumPy. If one is missing, the test of the page is skipped.

@@ -6,6 +6,9 @@ import matplotlib as mpl
 import pytest
 from docs._make.pictures import FOLDER, PICTURES, drawn
 
+pytestmark = pytest.mark.slow
+
+
 SCREENSHOT = "studio.png"
 NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
 # In points. Coordinates may differ in the last digit between processors, and a curve may start one step later.

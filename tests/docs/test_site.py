@@ -12,6 +12,9 @@ import eigencurve
 import eigencurve.adapters
 from eigencurve.cli.shell import COMMANDS, load
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).parents[2]
 
 

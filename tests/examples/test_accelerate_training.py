@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("accelerate")
+
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "accelerate_training.py"
 
 

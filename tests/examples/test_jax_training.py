@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("optax")
+
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "jax_training.py"
 
 

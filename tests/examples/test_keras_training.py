@@ -3,6 +3,9 @@ from pathlib import Path
 import pytest
 from tests.adapters.keras_driver import BACKENDS, keras_worker
 
+pytestmark = pytest.mark.slow
+
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "keras_training.py"
 
 

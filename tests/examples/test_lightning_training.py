@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("lightning")
+
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lightning_training.py"
 
 

@@ -1,6 +1,11 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "torch_training.py"
 
 

@@ -59,6 +59,7 @@ def row_by_row(run, reference, travel, spread, unit=1.0, rows=None):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deviation", [0.001, 0.1])
 def test_averaging_moves_no_forecast_by_a_tenth_of_its_interval(monkeypatch, deviation):
     runs = long_runs(deviation)

@@ -186,6 +186,7 @@ def test_counted_eigenvalues_have_no_sampling_error():
     np.testing.assert_allclose(octaves.error[:-1], np.sqrt(rest))
 
 
+@pytest.mark.slow
 def test_an_octave_with_both_kinds_has_the_error_of_the_rest():
     spectrum = ec.Spectrum([1.0, 3.0, 3.5], [0.5, 0.4, 0.1])
     octaves = octave_shares(spectrum, [sharpened_as(spectrum, [3.5])], [], weight_decay=1e-9, dim=10)

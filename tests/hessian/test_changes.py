@@ -21,6 +21,9 @@ from eigencurve.hessian import (
     lanczos,
 )
 
+pytestmark = pytest.mark.slow
+
+
 KINDS = [HessianOperator, GaussNewtonOperator]
 
 

@@ -32,6 +32,9 @@ from eigencurve.hessian.basis import Basis
 from eigencurve.hessian.checkpoint import CheckpointError
 from eigencurve.hessian.loop import Interrupted
 
+pytestmark = pytest.mark.slow
+
+
 IDENTITY = 1  # the product that makes sure that the checkpoint belongs to the operator
 LOCKED = 32 * 4 * 3000  # a budget of 32 vectors
 

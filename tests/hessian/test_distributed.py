@@ -8,6 +8,9 @@ from tests.torchrun import run_in_two
 
 from eigencurve.hessian import DistributedOperator, HessianOperator, estimate_noise, estimate_spectrum
 
+pytestmark = pytest.mark.slow
+
+
 PROGRAM = """
 import json, sys
 import torch, torch.distributed as dist

@@ -16,6 +16,9 @@ from eigencurve.hessian import (
 )
 from paper.models.transformer import Transformer, next_byte_loss
 
+pytestmark = pytest.mark.slow
+
+
 PROGRAM = """
 import json, os, sys
 import torch, torch.distributed as dist

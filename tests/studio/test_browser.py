@@ -16,6 +16,9 @@ import eigencurve as ec
 from eigencurve.forecast import fit_runs, load_run
 from eigencurve.studio import texts
 
+pytestmark = pytest.mark.slow
+
+
 SMALL = urlencode({"zoo": UNMEASURED, "total_steps": 500})
 # The last logged step.
 STEPS = 1980
