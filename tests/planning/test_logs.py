@@ -54,10 +54,13 @@ def test_it_says_what_it_is_based_on(plan):
     ],
 )
 def test_another_shape_must_be_clearly_better_than_linear(excess, low, expected):
-    linear = ec.ComparisonRow("linear_0", ec.linear(9, 0.1), excess=excess, excess_low=low, excess_high=0.1)
-    other = ec.ComparisonRow("wsd_20", ec.wsd(9, 0.1, 2), excess=0.0)
-    rows = (other, linear) if excess else (linear, other)
-    assert choose(ec.ComparisonTable(rows, rows[0].name)) == expected
+    rows = [ec.ComparisonRow(name, ec.linear(9, 0.1), excess=0.2) for name in SHAPES]
+    rows[SHAPES.index("linear_0")] = ec.ComparisonRow(
+        "linear_0", ec.linear(9, 0.1), excess=excess, excess_low=low, excess_high=0.1
+    )
+    for name, behind in (("wsd_20", 0.0005), ("wsd_40", 0.0)):  # equal, so the first of them
+        rows[SHAPES.index(name)] = ec.ComparisonRow(name, ec.wsd(9, 0.1, 2), excess=behind)
+    assert choose(ec.ComparisonTable(tuple(rows), "wsd_40")) == expected
 
 
 def test_shapes_that_do_not_decay_to_zero_are_shown_and_not_chosen(plan):

@@ -34,6 +34,8 @@ SHAPES = ("linear_0", "cosine_0", "elastic_step", "wsd_20", "wsd_40", "wsd_60", 
 DEFAULT = "linear_0"
 # The usual schedules of a forecast.
 USUAL = ("constant", "cosine_0", "cosine_10", "linear_0", "wsd_10", "wsd_20", "wsd_40")
+# Forecasts within this fraction of the loss are equal, and the first of the shapes is preferred.
+CLOSE = 0.001
 # A gain counts if it is outside its 80 % interval, or above this fraction of the loss.
 CLEAR = 0.005
 # The best peak rate falls with the length of the run, η ∝ T^-½; measured from T/2 to T steps (benchmarks/decisions).
@@ -190,20 +192,22 @@ def forecast_usual(
 
 
 def choose(table: ComparisonTable) -> str:
-    """The rule: the default shape, unless the forecast of another one is clearly lower.
+    """The rule: the default shape, unless another one is clearly lower; then the first that is nearly the lowest.
 
     Args:
         table: Forecasts of ``SHAPES``, relative to the lowest of them.
 
     >>> from eigencurve import linear, wsd
-    >>> rows = [ComparisonRow("wsd_20", wsd(9, 0.1, 2), loss=2.0, excess=0.0, excess_low=0.0, excess_high=0.0)]
+    >>> rows = [ComparisonRow("wsd_20", wsd(9, 0.1, 2), loss=2.0, excess=0.0)]
     >>> rows += [ComparisonRow("linear_0", linear(9, 0.1), 2.004, excess=0.002, excess_low=-0.001, excess_high=0.005)]
     >>> choose(ComparisonTable(tuple(rows), "wsd_20"))
     'linear_0'
     """
     default = table[DEFAULT]
     gain, surest = default.excess or 0.0, default.excess_low or 0.0
-    return table.reference if gain > 0 and (surest > 0 or gain > CLEAR) else DEFAULT
+    if surest <= 0 and gain <= CLEAR:
+        return DEFAULT
+    return next(name for name in SHAPES if (table[name].excess or 0.0) <= CLOSE)
 
 
 def choose_rate(ends: Sequence[RunEnd], total_steps: int) -> tuple[float, float]:
