@@ -27,8 +27,8 @@ from eigencurve.schedules.comparison import ComparisonRow, ComparisonTable
 from eigencurve.schedules.compose import Warmup
 from eigencurve.schedules.units import Steps
 
-# The shapes among which the forecast chooses. On real trainings, a run that never decays, and the optimum of the fitted
-# model, end higher than forecast (benchmarks/decisions).
+# The shapes among which the forecast chooses. Constant rates ended higher than forecast on some small trainings. How
+# often the optimum of the fitted model does is not measured.
 SHAPES = ("linear_0", "cosine_0", "elastic_step", "wsd_20", "wsd_40", "wsd_60", "wsd_80")
 # The shape that is best without a forecast, and that a forecast has to beat.
 DEFAULT = "linear_0"
@@ -38,7 +38,7 @@ USUAL = ("constant", "cosine_0", "cosine_10", "linear_0", "wsd_10", "wsd_20", "w
 CLOSE = 0.001
 # A gain counts if it is outside its 80 % interval, or above this fraction of the loss.
 CLEAR = 0.005
-# The best peak rate falls with the length of the run, η ∝ T^-½; measured from T/2 to T steps (benchmarks/decisions).
+# The best peak rate falls with the length of the run, η ∝ T^-½; chosen on four small tasks, from T/2 to T steps.
 DRIFT = 0.5
 # A recommended rate is at most this factor below the lowest logged one.
 MOST_BELOW = 2.0
